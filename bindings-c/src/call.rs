@@ -13,9 +13,9 @@ use mcpline::server::CallKind;
 use mcpline::{Call, Context, HandlerError, Reply};
 use serde_json::{Value, json};
 
-use crate::callback::Registered;
 use crate::callback_tracker::CallbackTracker;
 use crate::executor;
+use crate::handler::RegisteredHandler;
 use crate::handler_options::split_list;
 use crate::handles::{Table, Token};
 #[cfg(feature = "http")]
@@ -40,7 +40,7 @@ pub(crate) struct OpenCall {
     call: Mutex<Option<Call>>,
     context: Context,
     arguments: Text,
-    registered: Arc<Registered>,
+    registered: Arc<RegisteredHandler>,
     /// The events that a function of shared state gets.
     #[cfg(feature = "http")]
     events: Vec<mcpl_bytes>,
@@ -58,7 +58,7 @@ pub(crate) struct OpenCall {
 /// Returns the call itself if too many are open.
 pub(crate) fn open(
     call: Call,
-    registered: Arc<Registered>,
+    registered: Arc<RegisteredHandler>,
 ) -> Result<Arc<OpenCall>, (Call, Fault)> {
     let context = call.context();
     let is_without_client = matches!(call.kind(), CallKind::Event | CallKind::Sharing);

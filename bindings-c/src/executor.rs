@@ -8,16 +8,16 @@ use mcpline::Call;
 use mcpline::foreign::workers::{self, Refused};
 use mcpline::foreign::{self, PeerId};
 
-use crate::callback::Registered;
 use crate::callback_tracker::RunningCallback;
 use crate::event_loop::Loop;
+use crate::handler::RegisteredHandler;
 use crate::pool::Pool;
 use crate::status::{Done, Fault};
 
 /// A job for a callback thread.
 pub(crate) enum Job {
     /// A call of a server's handler.
-    Call(Arc<Registered>, Call, RunningCallback),
+    Call(Arc<RegisteredHandler>, Call, RunningCallback),
     /// Anything else.
     Run(Box<dyn FnOnce() + Send>),
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use mcpline::foreign::options::FeatureOptions;
 
-use crate::callback::{Function, QueuedHandler, Registered, mcpl_handler};
+use crate::handler::{Function, QueuedHandler, RegisteredHandler, mcpl_handler};
 use crate::server::Server;
 use crate::status::{Done, Fault};
 use crate::text;
@@ -41,7 +41,7 @@ impl NewHandler {
             return Err(Fault::closed("server"));
         }
         server.owner.keep(&self.data);
-        Ok(Arc::new(QueuedHandler(Arc::new(Registered {
+        Ok(Arc::new(QueuedHandler(Arc::new(RegisteredHandler {
             function: Function::Handler(run),
             data: self.data,
             owner: server.owner.clone(),

@@ -36,7 +36,6 @@
 )]
 
 mod call;
-mod callback;
 mod callback_tracker;
 mod channel;
 #[cfg(feature = "client")]
@@ -45,6 +44,7 @@ mod diagnostics;
 mod event_loop;
 mod executor;
 mod fork;
+mod handler;
 mod handler_options;
 mod handles;
 mod input_requests;
@@ -71,12 +71,12 @@ mod user_data;
 mod verifier;
 
 pub use call::*;
-pub use callback::mcpl_handler;
 pub use channel::*;
 #[cfg(feature = "client")]
 pub use client::*;
 pub use diagnostics::*;
 pub use event_loop::*;
+pub use handler::mcpl_handler;
 pub use handler_options::*;
 pub use input_requests::*;
 pub use json::*;

@@ -10,7 +10,7 @@ use mcpline::server::CallKind;
 use serde_json::{Value, json};
 
 use crate::call::{OpenCall, mcpl_call};
-use crate::callback::mcpl_handler;
+use crate::handler::mcpl_handler;
 use crate::handler_options::{NewHandler, mcpl_handler_options};
 use crate::input_requests::{
     CallRequest, mcpl_response_callback, request_and_wait, request_with_callback,

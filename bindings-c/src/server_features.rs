@@ -8,7 +8,7 @@ use mcpline::protocol::wire::Raw;
 use mcpline::server::{CallKind, ClientNotification, Completer};
 use serde_json::{Value, json};
 
-use crate::callback::mcpl_handler;
+use crate::handler::mcpl_handler;
 use crate::handler_options::{NewHandler, mcpl_handler_options};
 use crate::mcpl_status::MCPL_NOT_FOUND;
 use crate::server::{Server, mcpl_server};

@@ -1,6 +1,6 @@
 //! State that servers share, in functions of the program: a store of sessions, a log of events and a bus.
 //!
-//! One [`Registered`] handler answers all requests of the kernel: it calls the function in C for what is requested.
+//! One [`RegisteredHandler`] handler answers all requests of the kernel: it calls the function in C for what is requested.
 
 use std::ffi::{c_char, c_void};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -13,8 +13,8 @@ use mcpline::sharing::{LoggedEvents, SharingReply, SharingRequest};
 use mcpline::{Context, Reply};
 
 use crate::call::{self, OpenCall, mcpl_call};
-use crate::callback::{Function, QueuedHandler, Registered};
 use crate::callback_tracker::CallbackTracker;
+use crate::handler::{Function, QueuedHandler, RegisteredHandler};
 use crate::handles::{Table, Token};
 use crate::server::{Server, mcpl_server};
 use crate::status::{Done, Fault, entry, mcpl_status};
@@ -229,7 +229,7 @@ pub(crate) struct OwnSharing {
 impl OwnSharing {
     /// Returns the shared state of one server of the core.
     pub(crate) fn foreign(&self) -> Done<ForeignSharing> {
-        let registered = Arc::new(Registered {
+        let registered = Arc::new(RegisteredHandler {
             function: Function::Sharing(StoreFunctions::new(self.functions)),
             data: self.data.clone(),
             owner: self.owner.clone(),

@@ -17,9 +17,9 @@ use napi::{Env, Result, sys};
 use napi_derive::napi;
 use tokio::runtime::Handle;
 
-use crate::calls::{OpenCall, OpenCalls, exchange_of};
 use crate::failure::Failure;
-use crate::mount::Exchanges;
+use crate::http_app::Exchanges;
+use crate::open_calls::{OpenCall, OpenCalls, exchange_of};
 use crate::outcome::{OutcomeKind, outcome};
 use crate::passed_requests::PassedRequests;
 use crate::runtime::Runtime;

@@ -5,13 +5,13 @@
 //! are the open calls of its handlers, [`outcome`] converts results to replies, [`mount`] answers HTTP requests that
 //! another server receives. [`client`] is the client object of JavaScript.
 
-mod calls;
 mod channel;
 mod client;
 mod failure;
+mod http_app;
 mod hub;
 mod log;
-mod mount;
+mod open_calls;
 mod openapi;
 mod outcome;
 mod passed_requests;

@@ -23,8 +23,8 @@ use tokio::runtime::Handle;
 
 use crate::channel::Channels;
 use crate::failure::Failure;
+use crate::http_app::HttpApp;
 use crate::hub::{Event, HandlerId, Hub, Settled, Shared};
-use crate::mount::HttpApp;
 use crate::serving::{Served, Serving, serve};
 use crate::sharing::foreign_sharing;
 use crate::verifier::Verifier;

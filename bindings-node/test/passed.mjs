@@ -1,5 +1,5 @@
 // An additional reporter, which records the passed tests for the ledger of the specification if MCPLINE_RAN names a
-// folder (`tests/harness/ran.py`).
+// folder (`tests/harness/passed_tests.py`).
 
 import { appendFileSync, mkdirSync } from "node:fs";
 import { join } from "node:path";

@@ -15,7 +15,7 @@ use pyo3::types::{PyBytes, PyDict, PyList, PyTuple};
 
 use crate::errors;
 use crate::event_loop::{Event, FutureValue, Hub};
-use crate::exchange::AsgiScope;
+use crate::http_app::AsgiScope;
 use crate::outcome::{checked, input_request_method, trusted};
 use crate::workers::Pool;
 

@@ -21,7 +21,7 @@ use pyo3::{PyTraverseError, PyVisit, intern};
 
 use crate::asyncio_internals::AsyncioInternals;
 use crate::errors;
-use crate::exchange::PartialResponse;
+use crate::http_app::PartialResponse;
 use crate::outcome::{abandon, reply_here};
 use crate::plan::SharedPlan;
 use crate::reusable_task::ReusableTask;

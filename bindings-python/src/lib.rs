@@ -13,8 +13,8 @@ mod context;
 mod detached_drop;
 mod errors;
 mod event_loop;
-mod exchange;
 mod exit;
+mod http_app;
 #[cfg(unix)]
 mod io_driver;
 #[cfg_attr(
@@ -61,7 +61,7 @@ mod _native {
     #[pymodule_export]
     use crate::event_loop::Loop;
     #[pymodule_export]
-    use crate::exchange::{Exchange, HttpApp, WellKnown};
+    use crate::http_app::{Exchange, HttpApp, WellKnown};
     #[cfg(unix)]
     #[pymodule_export]
     use crate::io_driver::IoDriver;

@@ -30,7 +30,7 @@ use crate::context::WaitMode;
 use crate::detached_drop::DetachedDrop;
 use crate::errors;
 use crate::event_loop::{Hub, lock};
-use crate::exchange::http_options;
+use crate::http_app::http_options;
 use crate::plan::{Plan, SharedPlan};
 use crate::runtime::{Runtime, RuntimeSlot, keep_thread_state};
 use crate::serving::{Description, Serving};

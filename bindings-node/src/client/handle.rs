@@ -20,10 +20,10 @@ use napi::bindgen_prelude::JsValue;
 use napi::{Env, JsString, Result};
 use napi_derive::napi;
 
-use crate::calls::object_of;
 use crate::channel::{Channels, Opener};
 use crate::failure::Failure;
 use crate::hub::{Event, Settled, Shared};
+use crate::open_calls::object_of;
 use crate::server::{Server, read};
 use crate::text;
 

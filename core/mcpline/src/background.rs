@@ -37,7 +37,7 @@ pub(crate) fn spawn_unboxed<F>(_: &Handle, task: F) -> JoinHandle<F::Output>
 where
     F: Future<Output: Send> + Send + 'static,
 {
-    crate::models::spawn(task)
+    crate::race_models::spawn(task)
 }
 
 /// Lets other threads run, because time does not pass in a model.

@@ -128,8 +128,6 @@ mod metrics;
 #[cfg(any(feature = "server", feature = "client"))]
 #[cfg_attr(docsrs, doc(cfg(any(feature = "server", feature = "client"))))]
 pub mod middleware;
-#[cfg(all(test, mcpline_models))]
-mod models;
 #[cfg(any(feature = "server", feature = "client"))]
 mod name_pattern;
 mod offload;
@@ -144,6 +142,8 @@ pub mod openapi;
 pub mod otlp;
 #[cfg(feature = "server")]
 mod quota;
+#[cfg(all(test, mcpline_models))]
+mod race_models;
 #[cfg(any(feature = "server", feature = "client"))]
 mod secret_names;
 #[cfg(feature = "server")]

@@ -1,7 +1,7 @@
 //! Timers: one task that handles the deadlines of all connections of a server.
 
 #[cfg(all(test, mcpline_models))]
-mod models;
+mod race_models;
 
 use std::collections::BTreeMap;
 use std::time::Duration;

@@ -77,7 +77,7 @@ mod http_origin;
 mod input_method;
 mod json;
 pub mod limits;
-mod lists;
+mod list_methods;
 #[doc(hidden)]
 pub mod members;
 pub mod methods;
@@ -101,7 +101,7 @@ pub use http_origin::{
     HttpOrigin, is_loopback_host, without_credentials, without_secrets, without_user_info,
 };
 pub use input_method::InputMethod;
-pub use lists::{ListChange, ListMethod};
+pub use list_methods::{ListChange, ListMethod};
 pub use printable::{MAX_QUOTED, Printable, Quoted, VisibleJson};
 pub use revision::{Era, Revision, RevisionFeatures};
 pub use root_uri::{InvalidRoot, fitted_roots, root_uri};

@@ -95,12 +95,12 @@ const CLOSED: &[(&str, &str, &str)] = &[
         "for code that `derive(Members)` generates",
     ),
     (
-        "protocol/src/lists.rs",
+        "protocol/src/list_methods.rs",
         "ListChange",
         "whoever announces or subscribes to changes must handle every one",
     ),
     (
-        "protocol/src/lists.rs",
+        "protocol/src/list_methods.rs",
         "ListMethod",
         "whoever serves or reads lists must handle every one",
     ),

@@ -199,7 +199,7 @@ impl RequestAuthorizer {
         head: &Parts,
         peer: Option<IpAddr>,
         shown: &SentAuthorization,
-        rounds: &mut RetryCounts,
+        retries: &mut RetryCounts,
         hold: &TimeoutPauser<'_>,
     ) -> Result<bool, AuthError> {
         let other_nonce = self.note_nonce(head);
@@ -215,8 +215,8 @@ impl RequestAuthorizer {
             .iter()
             .any(|one| one.get("error") == Some(dpop::USE_NONCE))
         {
-            rounds.nonces += 1;
-            let again = other_nonce && rounds.nonces <= MAX_NONCES;
+            retries.nonces += 1;
+            let again = other_nonce && retries.nonces <= MAX_NONCES;
             return Ok(again);
         }
         let challenge = challenges
@@ -227,7 +227,7 @@ impl RequestAuthorizer {
             return match (lacking, &self.tokens) {
                 (Some(challenge), ServerTokens::Account(account)) => {
                     let _held = TimeoutPause::new(hold);
-                    self.step_up(account, challenge, shown, rounds).await
+                    self.step_up(account, challenge, shown, retries).await
                 }
                 // A token with more scopes has to come from the host.
                 (Some(challenge), ServerTokens::Fixed(_) | ServerTokens::Source(_)) => {
@@ -238,12 +238,12 @@ impl RequestAuthorizer {
                 (None, _) => Ok(false),
             };
         }
-        rounds.renewals += 1;
+        retries.renewals += 1;
         let description = || {
             let description = challenge.and_then(|one| one.get("error_description"));
             description.map(str::to_owned)
         };
-        if rounds.authorized || rounds.renewals > MAX_RENEWALS {
+        if retries.authorized || retries.renewals > MAX_RENEWALS {
             return Err(AuthError::TokenRejected {
                 description: description(),
             });
@@ -258,18 +258,18 @@ impl RequestAuthorizer {
             }
             ServerTokens::Source(source) => {
                 // Once only: a source without a better token would loop for ever.
-                rounds.authorized = true;
+                retries.authorized = true;
                 source.renew(&self.server, shown.number, challenge).await?;
             }
             ServerTokens::Account(account) => {
                 let need = TokenNeed::Other {
                     generation: shown.number,
                     challenge: challenge.cloned(),
-                    in_vain: rounds.refreshed,
+                    in_vain: retries.refreshed,
                 };
                 let did = account.renew(self, need).await?;
-                rounds.refreshed |= did == RenewalOutcome::Refreshed;
-                rounds.authorized = did == RenewalOutcome::Authorized;
+                retries.refreshed |= did == RenewalOutcome::Refreshed;
+                retries.authorized = did == RenewalOutcome::Authorized;
             }
         }
         Ok(true)
@@ -280,13 +280,13 @@ impl RequestAuthorizer {
         account: &Arc<TokenManager>,
         challenge: &Challenge,
         shown: &SentAuthorization,
-        rounds: &mut RetryCounts,
+        retries: &mut RetryCounts,
     ) -> Result<bool, AuthError> {
         let needed = scopes_of(challenge);
-        rounds.step_ups += 1;
+        retries.step_ups += 1;
         // Scopes that were requested but not granted won't be granted by another request.
-        let in_vain = rounds.step_ups > 1 && account.requested().contains_all(&needed);
-        if needed.is_empty() || in_vain || rounds.step_ups > MAX_STEP_UPS {
+        let in_vain = retries.step_ups > 1 && account.requested().contains_all(&needed);
+        if needed.is_empty() || in_vain || retries.step_ups > MAX_STEP_UPS {
             return Err(AuthError::InsufficientScope { needed });
         }
         let need = TokenNeed::More {

@@ -108,7 +108,7 @@ impl Authorizer for HttpRequestAuthorizer {
     fn attempts(&self) -> Box<dyn AuthorizationAttempts> {
         Box::new(RequestAttempts {
             authorizer: self.0.clone(),
-            rounds: RetryCounts::default(),
+            retries: RetryCounts::default(),
             shown: SentAuthorization::default(),
         })
     }
@@ -121,7 +121,7 @@ impl Authorizer for HttpRequestAuthorizer {
 /// The attempts of one request, with the authorization of the latest.
 struct RequestAttempts {
     authorizer: Arc<RequestAuthorizer>,
-    rounds: RetryCounts,
+    retries: RetryCounts,
     shown: SentAuthorization,
 }
 
@@ -151,11 +151,11 @@ impl AuthorizationAttempts for RequestAttempts {
         timer: &'a dyn RequestTimer,
     ) -> BoxFuture<'a, Result<AttemptOutcome, ClientError>> {
         Box::pin(async move {
-            let (shown, rounds) = (&self.shown, &mut self.rounds);
+            let (shown, retries) = (&self.shown, &mut self.retries);
             let hold = |held| timer.set_paused(held);
             let handled = self
                 .authorizer
-                .handle_refusal(head, peer, shown, rounds, &hold);
+                .handle_refusal(head, peer, shown, retries, &hold);
             match handled.await.map_err(ClientError::AuthorizationFailed)? {
                 true => Ok(AttemptOutcome::Retry),
                 false => Ok(AttemptOutcome::Done),

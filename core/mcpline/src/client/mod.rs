@@ -37,11 +37,11 @@ mod metrics;
 #[path = "no_metrics.rs"]
 mod metrics;
 pub mod middleware;
-#[cfg(all(test, mcpline_models))]
-mod models;
 mod notifications;
 #[cfg(feature = "stdio")]
 mod pipe;
+#[cfg(all(test, mcpline_models))]
+mod race_models;
 mod request;
 mod request_log;
 mod request_span;

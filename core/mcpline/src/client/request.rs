@@ -223,7 +223,7 @@ impl Inner {
                             rounds: self.settings.max_input_rounds,
                         });
                     }
-                    let answers = Box::pin(self.answer_all(&needed)).await?;
+                    let answers = Box::pin(self.answer_input_requests(&needed)).await?;
                     retry = Some(needed.retry(params, &answers));
                 }
                 Err(error) => {
@@ -479,7 +479,7 @@ impl Inner {
     }
 
     /// Answers all input requests of a result concurrently.
-    async fn answer_all(
+    async fn answer_input_requests(
         &self,
         needed: &InputRequiredResult,
     ) -> Result<Vec<(String, Raw)>, ClientError> {

@@ -50,13 +50,13 @@ mod io_thread_queue;
 mod listening;
 #[cfg(all(feature = "server", feature = "stdio"))]
 mod local_socket;
-#[cfg(all(test, mcpline_models))]
-mod models;
 #[cfg(feature = "openapi")]
 mod openapi;
 pub mod options;
 #[cfg(feature = "server")]
 mod queue;
+#[cfg(all(test, mcpline_models))]
+mod race_models;
 #[cfg(all(feature = "server", feature = "http"))]
 mod request_body;
 #[cfg(feature = "server")]

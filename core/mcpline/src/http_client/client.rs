@@ -155,7 +155,7 @@ impl HttpClient {
     /// [`ClientError::ServerUnreachable`] if nothing of it was sent, [`ClientError::ConnectionLost`] if something may
     /// have been, [`ClientError::Http`] for a redirect that is not followed, [`ClientError::AuthorizationFailed`] if
     /// the server accepts no available token.
-    pub(crate) async fn request(
+    pub(crate) async fn send_authorized(
         &self,
         method: Method,
         target: &Target,

@@ -105,7 +105,7 @@ impl Fetcher {
         let answer = match request.is_repeatable {
             true => {
                 let reuse = Reuse::Repeatable;
-                let sent = client.request(method, &target, &headers, &body, &(), reuse);
+                let sent = client.send_authorized(method, &target, &headers, &body, &(), reuse);
                 sent.await
             }
             false => client.send_afresh(method, &target, &headers, &body).await,

@@ -2,7 +2,7 @@
 
 pub(crate) mod fair_semaphore;
 #[cfg(all(test, mcpline_models))]
-mod models;
+mod race_models;
 
 use std::sync::LazyLock;
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -101,7 +101,7 @@ pub(crate) struct Connection {
     alarm: Alarm,
     on_ping_timeout: Mutex<Option<Box<dyn FnOnce() + Send>>>,
     /// The server is winding down: streams of change notifications end as soon as they begin.
-    is_winding_up: AtomicBool,
+    has_ended_listening: AtomicBool,
     /// Number of subscriptions whose permission check is still running.
     undecided: AtomicUsize,
     decided: Notify,
@@ -289,7 +289,7 @@ impl Connection {
             open_session: Mutex::new(None),
             alarm: Alarm::default(),
             on_ping_timeout: Mutex::new(None),
-            is_winding_up: AtomicBool::new(false),
+            has_ended_listening: AtomicBool::new(false),
             undecided: AtomicUsize::new(0),
             decided: Notify::new(),
         }
@@ -716,7 +716,7 @@ impl Connection {
             ReceiveOutcome::Reply { id, outcome } => answer(&**sink, &id, outcome),
             ReceiveOutcome::Subscription(_) => {
                 self.server.list_connection(self.number, self);
-                if self.is_winding_up.load(Ordering::Acquire) {
+                if self.has_ended_listening.load(Ordering::Acquire) {
                     self.end_listening();
                 }
             }
@@ -751,7 +751,7 @@ impl Connection {
                     callback
                 });
                 let callbacks = callbacks.collect();
-                stop(handle, callbacks, &InputRequestError::Cancelled);
+                cancel_request(handle, callbacks, &InputRequestError::Cancelled);
             }
             ReceiveOutcome::Answer { handle, outcome } => handle(outcome),
             ReceiveOutcome::RootsChanged => {
@@ -978,7 +978,7 @@ impl Connection {
         self.events.close();
         let (served, input_requests) = self.lock_session().close();
         for served in served {
-            stop(Some(served), Vec::new(), error);
+            cancel_request(Some(served), Vec::new(), error);
         }
         for callback in input_requests {
             callback(Err(error.clone()));
@@ -1071,7 +1071,7 @@ impl Connection {
     /// Ends the client's streams of change notifications gracefully. Streams that it opens later end at once.
     pub(crate) fn end_listening(&self) {
         // Set before the session is read: streams admitted later see the flag.
-        self.is_winding_up.store(true, Ordering::Release);
+        self.has_ended_listening.store(true, Ordering::Release);
         let mut session = self.lock_session();
         let sinks = session.handles();
         let sinks: HashMap<RequestKey, Arc<dyn MessageSink>> = sinks
@@ -1154,7 +1154,7 @@ impl Timed for Connection {
     }
 }
 
-fn stop(
+fn cancel_request(
     served: Option<RequestHandle>,
     input_requests: Vec<InputResponseCallback>,
     error: &InputRequestError,

@@ -28,7 +28,7 @@ use super::feature_entries::ToolEntry;
 use super::finish_call::{respond_error, respond_result};
 use super::input_requests::{self, InputRecord, Retry, RetryDisposition};
 use super::item_list::Item;
-use super::listing;
+use super::list_pages;
 use super::matching::{self, Matched};
 use super::middleware;
 use super::mounts::source_of;
@@ -113,7 +113,7 @@ pub(super) fn dispatch(
 pub(super) fn answer(current_request: Arc<CurrentRequest>, method: Method, params: Option<Params>) {
     let registry = current_request.connection.server().registry();
     if let Some(list) = ListMethod::of(&method) {
-        return listing::answer(&registry, list, params, current_request);
+        return list_pages::answer(&registry, list, params, current_request);
     }
     if let Err(refusal) = call(&registry, &current_request, method, params) {
         refuse(&current_request, refusal);

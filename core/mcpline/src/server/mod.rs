@@ -3,7 +3,7 @@
 //! Start at [`Server`]. A transport passes a message to a `connection`, whose session machine admits it; `dispatch`
 //! finds the feature, a `call` is passed to its `handler`, and `finish_call` writes the response. Meanwhile the handler
 //! reports through its `context` and sends input requests through `asking`; a cancellation comes through `connection`.
-//! The folder `models` has tests of races, no data.
+//! The folder `race_models` has tests of races, no data.
 
 #[cfg(feature = "openapi")]
 mod api_function;
@@ -38,7 +38,7 @@ mod input_request_span;
 mod input_requests;
 mod input_response_check;
 mod item_list;
-mod listing;
+mod list_pages;
 mod matching;
 #[cfg(feature = "metrics")]
 mod metrics;
@@ -46,12 +46,12 @@ mod metrics;
 #[path = "no_metrics.rs"]
 mod metrics;
 mod middleware;
-#[cfg(all(test, mcpline_models))]
-pub(crate) mod models;
 mod mounts;
 mod offloaded_validation;
 mod open_session;
 mod permission;
+#[cfg(all(test, mcpline_models))]
+pub(crate) mod race_models;
 mod registry;
 mod reply;
 mod request_info;

@@ -4,11 +4,11 @@
 #[cfg_attr(docsrs, doc(cfg(feature = "http")))]
 pub mod http;
 mod memory;
-#[cfg(all(test, mcpline_models))]
-mod models;
 #[cfg(all(windows, feature = "stdio"))]
 mod named_pipe;
 mod pipe;
+#[cfg(all(test, mcpline_models))]
+mod race_models;
 mod single;
 #[cfg(feature = "stdio")]
 mod stdio;

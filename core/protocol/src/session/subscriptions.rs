@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use serde::{Deserialize, Serialize};
 
 use crate::error::RpcError;
-use crate::lists::ListChange;
+use crate::list_methods::ListChange;
 use crate::vocabulary::{ServerCapabilities, SubscriptionFilter, meta};
 use crate::wire::{Params, Raw, RequestId};
 

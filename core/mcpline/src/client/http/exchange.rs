@@ -53,7 +53,7 @@ async fn try_send_one_way(talk: &HttpLinkShared, message: &Bytes) -> Result<(), 
     let view = talk.snapshot();
     let sent = talk
         .client
-        .request(
+        .send_authorized(
             Method::POST,
             &talk.target,
             &|| (*view.heads.post).clone(),
@@ -85,7 +85,7 @@ async fn try_exchange(
     let in_session = view.in_session && !head.opens && !head.revision.is_modern();
     let mut answer = talk
         .client
-        .request(
+        .send_authorized(
             Method::POST,
             &talk.target,
             &|| view.heads.of(head),

@@ -189,7 +189,7 @@ impl HttpLinkShared {
         let headers = || view.heads.after(memory.last_event.as_ref());
         let got = self
             .client
-            .request(
+            .send_authorized(
                 Method::GET,
                 &self.target,
                 &headers,

@@ -200,7 +200,7 @@ impl HttpSseShared {
         let headers = || (*heads.get).clone();
         let got = self
             .client
-            .request(
+            .send_authorized(
                 Method::GET,
                 &self.stream,
                 &headers,
@@ -281,7 +281,7 @@ impl HttpSseShared {
         };
         let answer = self
             .client
-            .request(
+            .send_authorized(
                 Method::POST,
                 &endpoint,
                 &headers,

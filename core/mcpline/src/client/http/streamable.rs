@@ -216,7 +216,7 @@ impl Link for HttpLink {
             self.tasks.spawn_detached(async move {
                 let heads = talk.snapshot().heads;
                 let (headers, nothing) = (|| (*heads.get).clone(), Bytes::new());
-                let delete = talk.client.request(
+                let delete = talk.client.send_authorized(
                     Method::DELETE,
                     &talk.target,
                     &headers,

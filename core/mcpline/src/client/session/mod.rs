@@ -1,9 +1,9 @@
 //! One session with a server: its link, the requests in flight and their callers.
 
-mod input_requests;
 mod link_event_receiver;
 mod receiving;
 mod response_future;
+mod server_requests;
 
 use std::time::Duration;
 

@@ -117,7 +117,7 @@ impl Session {
                 let _ = waiter.answer.send(outcome.map_err(ClientError::from));
             }
             ClientEvent::Progress(key, progress) => self.report(key, progress),
-            ClientEvent::InputRequest(request) => self.answer_input_request(request),
+            ClientEvent::InputRequest(request) => self.answer_server_request(request),
             ClientEvent::InputRequestCancelled(id, reason) => {
                 tracing::debug!(
                     "the server withdrew a request: {}",

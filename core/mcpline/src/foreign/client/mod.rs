@@ -24,9 +24,9 @@ mod events;
 mod handle;
 mod input_requests;
 mod measurements;
-#[cfg(all(test, mcpline_models))]
-mod models;
 mod outcome;
+#[cfg(all(test, mcpline_models))]
+mod race_models;
 mod requests_in_flight;
 mod sent_request;
 mod target;

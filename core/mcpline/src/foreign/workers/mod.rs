@@ -28,7 +28,7 @@
 
 mod handler;
 #[cfg(all(test, mcpline_models))]
-mod models;
+mod race_models;
 #[cfg(test)]
 mod tests;
 mod watch;

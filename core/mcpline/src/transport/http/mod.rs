@@ -22,15 +22,14 @@ mod kept_streams;
 mod legacy;
 mod listener;
 mod metrics;
-#[cfg(all(test, mcpline_models))]
-mod models;
 mod modern;
-mod mount_shutdown;
 mod option_checks;
 mod options;
 mod post;
 mod post_response;
 mod process_number;
+#[cfg(all(test, mcpline_models))]
+mod race_models;
 mod recorded;
 mod replicas;
 mod request_body;
@@ -42,6 +41,7 @@ mod service;
 mod sessionless;
 mod sessions;
 mod sessions_by_client;
+mod shutdown;
 mod stream;
 mod stream_resumption;
 mod stream_upgrade_timers;

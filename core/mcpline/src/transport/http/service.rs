@@ -20,7 +20,6 @@ use http::{HeaderValue, Method, Request, Response, StatusCode, Version};
 use http_body_util::BodyExt;
 use mcpline_protocol::wire::encode;
 use mcpline_protocol::{ErrorCode, RpcError};
-use mcpline_runtime::clock;
 
 use crate::quota::{ClientKey, ClientQuota, Exceeded, Level, RefusalReason};
 use crate::server::connection::TransportId;
@@ -40,12 +39,6 @@ use super::route::{self, RequestedRoute, RouteLookup};
 use super::sessions::Sessions;
 use super::stream_upgrade_timers::StreamUpgradeTimers;
 use super::{authorization, http_sse, legacy, metrics, modern, post, security, stream_resumption};
-
-/// How long a shutdown waits at least until the event log is written: calls may have used up the grace period.
-const MIN_FLUSH_TIMEOUT: Duration = Duration::from_millis(500);
-
-/// How often a shutdown checks whether calls have ended.
-const SETTLING: Duration = Duration::from_millis(10);
 
 /// How long the rest of a refused body may take to arrive.
 const DRAIN_TIME: Duration = Duration::from_secs(2);
@@ -82,8 +75,8 @@ pub(super) struct Shared {
     pub(super) in_flight: Arc<RequestsInFlight>,
     pub(super) transport: TransportId,
     /// Whether a shutdown has begun.
-    is_stopping: AtomicBool,
-    closed: AtomicBool,
+    pub(super) is_stopping: AtomicBool,
+    pub(super) closed: AtomicBool,
     /// Quota of all clients of a mount that does not provide client addresses.
     unknown_clients: Arc<ClientQuota>,
     pub(super) authorization: Authorization,
@@ -371,76 +364,6 @@ impl HttpService {
             tracing::warn!(reason, "a request was refused");
             Refusal::new(StatusCode::FORBIDDEN, reason)
         })
-    }
-
-    /// Waits for calls in flight, at most for `grace`, then [closes](Self::close) the service. Waits for the
-    /// [event log](crate::sharing::EventLog) in the rest of `grace`, at least for half a second.
-    ///
-    /// The caller must stop accepting connections and continue to write responses. Streams that belong to no call end
-    /// at once, and input requests fail, because clients can no longer answer them. The readiness check
-    /// ([`HttpOptions::ready_path`]) is answered with 503 from now on.
-    pub async fn shut_down(&self, grace: Duration) {
-        self.begin_stopping();
-        let Shared {
-            server,
-            sessions,
-            in_flight,
-            ..
-        } = &*self.shared;
-        let began = clock::now();
-        in_flight.end_listening();
-        for session in sessions.all() {
-            session.end_all_but_calls();
-        }
-        let settled = async {
-            while !sessions.all().is_empty() || !in_flight.is_empty() {
-                tokio::time::sleep(SETTLING).await;
-                for session in sessions.all() {
-                    session.leave_if_idle();
-                }
-            }
-        };
-        // After the grace period, remaining calls are cancelled.
-        let _ = tokio::time::timeout(grace, settled).await;
-        self.close();
-        if let Some(sharing) = &server.inner().settings.sharing {
-            let rest = grace.saturating_sub(clock::now().saturating_sub(began));
-            let flushed = tokio::time::timeout(rest.max(MIN_FLUSH_TIMEOUT), sharing.events.flush());
-            match flushed.await {
-                Ok(Ok(())) => {}
-                Ok(Err(error)) => tracing::warn!(%error, "the event log failed"),
-                Err(_) => {
-                    tracing::warn!("the last events were not written to the event log in time")
-                }
-            }
-        }
-    }
-
-    /// Lets the readiness check fail from now on.
-    pub(super) fn begin_stopping(&self) {
-        self.shared.is_stopping.store(true, Ordering::Release);
-    }
-
-    /// Ends all sessions and streams of this process.
-    ///
-    /// Calls in flight are cancelled and answered with [`ErrorCode::SHUTTING_DOWN`]; later requests are answered with
-    /// that error and status 503, except the health check. Sessions that are shared with other processes
-    /// ([`sharing`](crate::sharing)) continue there.
-    pub fn close(&self) {
-        self.begin_stopping();
-        self.shared.closed.store(true, Ordering::Release);
-        let Shared {
-            server,
-            sessions,
-            in_flight,
-            transport,
-            ..
-        } = &*self.shared;
-        in_flight.end_with_shutdown_error();
-        for session in sessions.all() {
-            session.end_with_shutdown_error();
-        }
-        server.inner().cancel_suspended_over(*transport);
     }
 
     /// Returns the same service for the requests of one connection.

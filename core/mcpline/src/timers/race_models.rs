@@ -6,7 +6,7 @@
 
 use shuttle::thread;
 
-use crate::models::{Record, check, settle};
+use crate::race_models::{Record, check, settle};
 
 use super::*;
 

@@ -5,7 +5,7 @@
 use shuttle::future::yield_now;
 
 use crate::middleware::{MiddlewareRequest, Next};
-use crate::models::check;
+use crate::race_models::check;
 use crate::server::MiddlewareScope;
 
 use super::*;

@@ -18,8 +18,8 @@ use serde_json::{Value, json};
 use shuttle::future::block_on;
 
 use crate::client_error::ClientError;
-use crate::models::{Record, check, settle};
-use crate::server::models::Threads;
+use crate::race_models::{Record, check, settle};
+use crate::server::race_models::Threads;
 use crate::sync::Arc;
 
 use super::connect::{DialFuture, Dialler};

@@ -10,8 +10,8 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::sync::oneshot;
 
 use crate::message_sink::{self, MessageKind};
-use crate::models::{Record, check, spawn};
-use crate::server::models::Threads;
+use crate::race_models::{Record, check, spawn};
+use crate::server::race_models::Threads;
 use crate::sync::Arc;
 
 use crate::line_io::outbox::Outbox;

@@ -10,8 +10,8 @@ use napi::bindgen_prelude::{Buffer, Uint8ArraySlice};
 use napi_derive::napi;
 
 use crate::failure::Failure;
+use crate::http_app::ExchangeNumber;
 use crate::hub::{Event, Hub, Settled, lock};
-use crate::mount::ExchangeNumber;
 use crate::outcome::parse_stringified;
 use crate::session_state::SessionNumber;
 

@@ -3,8 +3,8 @@
 
 use std::collections::VecDeque;
 
-use crate::models::{Record, check};
-use crate::server::models::Threads;
+use crate::race_models::{Record, check};
+use crate::server::race_models::Threads;
 use crate::sync::{Arc, yield_point};
 
 use super::pipe_handoff::{Lent, PipeHandoff, while_lent};

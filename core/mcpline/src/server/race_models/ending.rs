@@ -2,7 +2,7 @@
 //! waits for the connection to be idle. Each request is answered exactly once, and the connection is idle only after
 //! that.
 
-use crate::models::check;
+use crate::race_models::check;
 
 use super::*;
 

@@ -10,9 +10,9 @@ use shuttle::future::block_on;
 use shuttle::thread;
 
 use crate::message_sink::{self, MessageKind, MessageSink, ResponseStatus};
-use crate::models::{Record, check};
 use crate::quota::{ClientQuota, ClientTable};
-use crate::server::models::Threads;
+use crate::race_models::{Record, check};
+use crate::server::race_models::Threads;
 use crate::sync::Arc;
 use crate::sync::atomic::{AtomicUsize, Ordering};
 

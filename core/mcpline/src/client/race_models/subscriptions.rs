@@ -11,7 +11,7 @@ use shuttle::future::{block_on, yield_now};
 use shuttle::thread;
 use tokio::sync::mpsc;
 
-use crate::models::spawn;
+use crate::race_models::spawn;
 use crate::sync::{Mutex, yield_point};
 
 use super::*;

@@ -1,6 +1,6 @@
 //! Models of turns: computations wait, end and are given up concurrently.
 
-use crate::models::{check, settle, spawn};
+use crate::race_models::{check, settle, spawn};
 use crate::sync::Arc;
 use crate::sync::atomic::{AtomicUsize, Ordering};
 use crate::turn_queue::PeerId;

@@ -6,8 +6,10 @@
 use shuttle::sync::Condvar;
 use shuttle::thread;
 
-use crate::models::{Record, check, end_runtime, settle};
-use crate::server::models::{Client, Threads, done, legacy_call, receiving, server, session, text};
+use crate::race_models::{Record, check, end_runtime, settle};
+use crate::server::race_models::{
+    Client, Threads, done, legacy_call, receiving, server, session, text,
+};
 use crate::server::{Call, ToolOptions};
 use crate::sync::{Arc, Mutex};
 

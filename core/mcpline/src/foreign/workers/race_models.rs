@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use shuttle::thread;
 use tokio::runtime::Handle;
 
-use crate::models::{Record, check, end_runtime, settle};
+use crate::race_models::{Record, check, end_runtime, settle};
 use crate::sync::{Arc, Mutex, OnceLock, Weak};
 use crate::turn_queue::PeerId;
 

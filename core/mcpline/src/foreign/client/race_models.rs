@@ -13,8 +13,8 @@ use tokio::sync::mpsc;
 
 use crate::ErrorKind;
 use crate::client::{Address, Channel, Client, ClientTransport, HostRequest};
-use crate::models::{Record, check, spawn};
-use crate::server::models::Threads;
+use crate::race_models::{Record, check, spawn};
+use crate::server::race_models::Threads;
 use crate::sync::Arc;
 
 use super::*;

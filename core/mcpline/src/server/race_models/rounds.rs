@@ -6,7 +6,7 @@
 //!
 //! The first request of every exchange has the key 0, so keys do not distinguish requests.
 
-use crate::models::{Record, check};
+use crate::race_models::{Record, check};
 
 use super::*;
 

@@ -3,7 +3,7 @@
 //! answered without it, a handler is notified of the cancellation at most once, and an input request has exactly one
 //! outcome.
 
-use crate::models::{Record, check};
+use crate::race_models::{Record, check};
 
 use super::*;
 

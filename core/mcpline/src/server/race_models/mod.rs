@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use shuttle::thread::{self, JoinHandle};
 
 use crate::message_sink::{Encode, MessageKind, MessageSink};
-use crate::models::Record;
+use crate::race_models::Record;
 use crate::sync::atomic::{AtomicUsize, Ordering};
 use crate::sync::{Arc, Mutex};
 
@@ -189,7 +189,7 @@ impl Threads {
     /// Waits until all threads and all tasks have ended.
     pub(crate) fn join(&self) {
         self.join_threads();
-        crate::models::settle();
+        crate::race_models::settle();
     }
 
     /// Waits until all threads have ended.

@@ -12,7 +12,7 @@ use crate::client::link::Purpose;
 use super::Session;
 
 impl Session {
-    pub(super) fn answer_input_request(&self, request: Request) {
+    pub(super) fn answer_server_request(&self, request: Request) {
         let (Some(client), Some(session)) = (self.client.upgrade(), self.this.upgrade()) else {
             return;
         };

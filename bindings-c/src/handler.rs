@@ -45,7 +45,7 @@ pub(crate) enum Function {
 }
 
 /// One registered handler.
-pub(crate) struct Registered {
+pub(crate) struct RegisteredHandler {
     pub(crate) function: Function,
     pub(crate) data: Arc<UserData>,
     pub(crate) owner: Arc<CallbackTracker>,
@@ -55,7 +55,7 @@ pub(crate) struct Registered {
     pub(crate) mime_type: Option<String>,
 }
 
-impl Registered {
+impl RegisteredHandler {
     /// Runs the handler on this thread.
     pub(crate) fn run(self: &Arc<Self>, call: Call, entered: &RunningCallback) {
         if call.context().is_cancelled() {
@@ -102,7 +102,7 @@ impl Registered {
 }
 
 /// A registered handler, as the core's `Handler`.
-pub(crate) struct QueuedHandler(pub(crate) Arc<Registered>);
+pub(crate) struct QueuedHandler(pub(crate) Arc<RegisteredHandler>);
 
 impl Handler for QueuedHandler {
     fn call(&self, call: Call) {

@@ -4,7 +4,7 @@
 use shuttle::future::{block_on, yield_now};
 
 use crate::client::link_shutdown::{LinkShutdown, link_shutdown};
-use crate::models::spawn;
+use crate::race_models::spawn;
 
 use super::*;
 
