@@ -693,8 +693,8 @@ typedef struct {
      * - `meta`: an object whose members are added to the request's `_meta`.
      * - `log_level`: the minimum level of log messages during the request (2026-07-28): `"debug"` ... `"emergency"`.
      * - `reissue`: whether to send the request again, at most twice, if the connection is lost before the response:
-     *   `"if-safe"` (the default: requests that only read, and, if the server is `trusted`, calls of read-only and
-     *   idempotent tools), `"always"` or `"never"`.
+     *   `"if-safe"` (the default: requests that only read, and, if `trust_tool_annotations` is on, calls of
+     *   read-only and idempotent tools), `"always"` or `"never"`.
      * - `fresh`: `true` to bypass the cache.
      * - `manual_results`: `true` to return results with input requests instead of calling the handlers (2026-07-28).
      * - `timeout`, `total_timeout`: like the members above, in seconds.
@@ -1446,7 +1446,7 @@ MCPL_API MCPL_NODISCARD mcpl_server *mcpl_server_new(const char *name, const cha
  *   connections and sessions (0.25). A client is an authenticated principal, or else an address. What exceeds a limit is refused
  *   as busy.
  * - `tool_rate`, `completion_rate`: calls of each tool, and completions (no limit).
- * - `shutdown_grace`: how long calls in flight may continue when the server stops (5).
+ * - `shutdown_timeout`: how long calls in flight may continue when the server stops (5).
  * - `startup_message`: whether one diagnostic of level `MCPL_LOG_INFO` (`mcpl_set_diagnostics`) says that a transport is
  *   ready, with name, version, URL, revisions and number of features. By default over HTTP always, and over stdio if
  *   standard input is a terminal.
@@ -1509,7 +1509,7 @@ mcpl_status mcpl_server_set_instructions(mcpl_server *server,
 
 /**
  * Sets how long calls in flight may continue when a server stops. Call it before features are added and the server is served.
- * The same as the option `shutdown_grace`.
+ * The same as the option `shutdown_timeout`.
  *
  * \param server the server.
  * \param grace_ms the time in milliseconds; 0: calls are cancelled at once; negative: no limit.
@@ -1601,7 +1601,7 @@ mcpl_status mcpl_server_metrics(mcpl_server *server,
  *
  * \param server the server.
  *
- * Stops all transports, waits up to `shutdown_grace` for calls in flight, ends the calls that are still open, and runs
+ * Stops all transports, waits up to `shutdown_timeout` for calls in flight, ends the calls that are still open, and runs
  * the finalizers of all callbacks. In debug mode it then waits up to one second until all messages are logged. If another thread
  * starts a transport at the same time, its function either returns `MCPL_OK`, and the transport is stopped, or it returns
  * `MCPL_CLOSED`, and nothing is started.
@@ -1770,7 +1770,7 @@ mcpl_status mcpl_server_stop_on_signals(mcpl_server *server);
  *
  * \param server the server.
  *
- * Calls in flight have the server's `shutdown_grace` to end. Then they are cancelled, and answered with an error that
+ * Calls in flight have the server's `shutdown_timeout` to end. Then they are cancelled, and answered with an error that
  * says that the server is shutting down.
  *
  * Any thread, but not from a signal handler: this function takes locks. Use `mcpl_server_stop_on_signals`, or a thread
@@ -1831,7 +1831,7 @@ mcpl_status mcpl_server_on_end(mcpl_server *server,
  *     request. Nothing is kept between their requests then: there are no input requests, subscriptions, notifications of
  *     changes and resumable streams, and HTTP+SSE is not served.
  *   - `stream_upgrade_delay` (10): after this time without a message a waiting call becomes an event stream.
- *   - `keep_alive` (15), `retry` (0.5), `max_kept_events` (1,024), `max_kept_bytes` (4 MiB), `max_unread_bytes` (16 MiB):
+ *   - `keep_alive_interval` (15), `retry` (0.5), `max_kept_events` (1,024), `max_kept_bytes` (4 MiB), `max_unread_bytes` (16 MiB):
  *     event streams.
  *   - `metrics_path` (none): where the metrics of the server are served, if its option `metrics` is on.
  *   - `client_address_header`: the header in which a reverse proxy names the client's address.
@@ -1870,7 +1870,7 @@ mcpl_status mcpl_server_run_http(mcpl_server *server,
  *     request. Nothing is kept between their requests then: there are no input requests, subscriptions, notifications of
  *     changes and resumable streams, and HTTP+SSE is not served.
  *   - `stream_upgrade_delay` (10): after this time without a message a waiting call becomes an event stream.
- *   - `keep_alive` (15), `retry` (0.5), `max_kept_events` (1,024), `max_kept_bytes` (4 MiB), `max_unread_bytes` (16 MiB):
+ *   - `keep_alive_interval` (15), `retry` (0.5), `max_kept_events` (1,024), `max_kept_bytes` (4 MiB), `max_unread_bytes` (16 MiB):
  *     event streams.
  *   - `metrics_path` (none): where the metrics of the server are served, if its option `metrics` is on.
  *   - `client_address_header`: the header in which a reverse proxy names the client's address.
@@ -3531,8 +3531,8 @@ mcpl_status mcpl_client_set_channel(mcpl_client *client,
  *   - `max_line_bytes` (16777216): the maximum length of a message from a server over stdio or a Unix socket, in bytes. A longer
  *     message is skipped with a warning, and a request that it answers times out.
  *   - `check_output` (`true`): whether structured content is validated against the output schema of its tool.
- *   - `trusted` (`false`): whether to trust the annotations of the server's tools: calls of read-only and idempotent tools are
- *     then sent again after a lost connection.
+ *   - `trust_tool_annotations` (`false`): whether to trust the annotations of the server's tools: calls of read-only and
+ *     idempotent tools are then sent again after a lost connection.
  *   - `allow_undeclared_capabilities` (`false`): whether to send requests for capabilities that the server does not declare,
  *     instead of failing with `MCPL_NOT_SUPPORTED`. Servers that use the official Python SDK before version 2 declare
  *     `"subscribe": false` even if they handle `resources/subscribe`.
@@ -3688,7 +3688,7 @@ MCPL_API mcpl_status mcpl_client_use_loop(mcpl_client *client, mcpl_loop *loop);
  * \param options a JSON object that ends with a zero byte, or `NULL` for defaults; times are in seconds:
  *   - `headers`: headers to add to each request, an array of pairs: `[["authorization", "Bearer ..."]]`.
  *   - `proxy`: a URL, or `"direct"` for none; by default the environment decides (`HTTPS_PROXY` and the like).
- *   - `tls_roots`: more certificates to trust, as PEM; `only_these_roots` (`false`): whether to trust no others.
+ *   - `tls_roots`: more certificates to trust, as PEM; `only_tls_roots` (`false`): whether to trust no others.
  *   - `connect_timeout` (10), `max_redirects` (5), `max_body_bytes` (16 MiB): limits.
  *   - `resume_attempts` (5), `resume_delay` (0.5), `resume_max_delay` (30): attempts to resume a broken stream, and their delays.
  *   - `auth`: how the client is authorized (`basic/authorization`): `{"bearer": token}`, `{"source": {}}` for tokens that the
@@ -3737,7 +3737,7 @@ mcpl_status mcpl_client_set_url(mcpl_client *client,
  *   - `cwd`: the working directory.
  *   - `stderr`: `"capture"` (the default: the last lines become part of the error if the process exits, and
  *     `mcpl_client_on_stderr` receives them), `"inherit"` or `"null"`.
- *   - `grace` (2): how many seconds the process may take to exit.
+ *   - `exit_timeout` (2): how many seconds the process may take to exit.
  *
  * Everything is copied.
  *

@@ -210,7 +210,7 @@ impl Server {
     /// Stops all transports, ends the open calls and waits until no callback runs.
     fn close(&self) -> Done {
         self.owner.check_may_close()?;
-        let until = Instant::now().checked_add(self.core_now().settings().shutdown_grace);
+        let until = Instant::now().checked_add(self.core_now().settings().shutdown_timeout);
         self.serving.close();
         self.serving.wait(&self.owner.closing_waiter(), -1)?;
         #[cfg(all(feature = "auth", feature = "client"))]
@@ -314,7 +314,7 @@ pub unsafe extern "C" fn mcpl_server_new(
 ///   connections and sessions (0.25). A client is an authenticated principal, or else an address. What exceeds a limit is refused
 ///   as busy.
 /// - `tool_rate`, `completion_rate`: calls of each tool, and completions (no limit).
-/// - `shutdown_grace`: how long calls in flight may continue when the server stops (5).
+/// - `shutdown_timeout`: how long calls in flight may continue when the server stops (5).
 /// - `startup_message`: whether one diagnostic of level `MCPL_LOG_INFO` (`mcpl_set_diagnostics`) says that a transport is
 ///   ready, with name, version, URL, revisions and number of features. By default over HTTP always, and over stdio if
 ///   standard input is a terminal.
@@ -424,7 +424,7 @@ pub unsafe extern "C" fn mcpl_server_set_instructions(
 }
 
 /// Sets how long calls in flight may continue when a server stops. Call it before features are added and the server is served.
-/// The same as the option `shutdown_grace`.
+/// The same as the option `shutdown_timeout`.
 ///
 /// - `grace_ms`: the time in milliseconds; 0: calls are cancelled at once; negative: no limit.
 ///
@@ -439,7 +439,7 @@ pub extern "C" fn mcpl_server_set_shutdown_grace_ms(
         // Longer than any program runs, and a number that JSON has.
         Err(_) => 1e12,
     };
-    set_option(server, "shutdown_grace", seconds.into())
+    set_option(server, "shutdown_timeout", seconds.into())
 }
 
 /// Sets how many calls may be in flight in all sessions of a server together; further ones are refused as busy. Call it before
@@ -585,7 +585,7 @@ pub unsafe extern "C" fn mcpl_server_notify_elicitation_complete(
 
 /// Closes a server and waits until none of its callbacks runs.
 ///
-/// Stops all transports, waits up to `shutdown_grace` for calls in flight, ends the calls that are still open, and runs
+/// Stops all transports, waits up to `shutdown_timeout` for calls in flight, ends the calls that are still open, and runs
 /// the finalizers of all callbacks. In debug mode it then waits up to one second until all messages are logged. If another thread
 /// starts a transport at the same time, its function either returns `MCPL_OK`, and the transport is stopped, or it returns
 /// `MCPL_CLOSED`, and nothing is started.

@@ -253,7 +253,7 @@ pub extern "C" fn mcpl_server_stop_on_signals(server: *mut mcpl_server) -> mcpl_
 
 /// Stops all transports of the server, without waiting for their end. The server can be served again.
 ///
-/// Calls in flight have the server's `shutdown_grace` to end. Then they are cancelled, and answered with an error that
+/// Calls in flight have the server's `shutdown_timeout` to end. Then they are cancelled, and answered with an error that
 /// says that the server is shutting down.
 ///
 /// Any thread, but not from a signal handler: this function takes locks. Use `mcpl_server_stop_on_signals`, or a thread

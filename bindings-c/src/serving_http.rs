@@ -36,7 +36,7 @@ use crate::verifier::verified_by;
 ///     request. Nothing is kept between their requests then: there are no input requests, subscriptions, notifications of
 ///     changes and resumable streams, and HTTP+SSE is not served.
 ///   - `stream_upgrade_delay` (10): after this time without a message a waiting call becomes an event stream.
-///   - `keep_alive` (15), `retry` (0.5), `max_kept_events` (1,024), `max_kept_bytes` (4 MiB), `max_unread_bytes` (16 MiB):
+///   - `keep_alive_interval` (15), `retry` (0.5), `max_kept_events` (1,024), `max_kept_bytes` (4 MiB), `max_unread_bytes` (16 MiB):
 ///     event streams.
 ///   - `metrics_path` (none): where the metrics of the server are served, if its option `metrics` is on.
 ///   - `client_address_header`: the header in which a reverse proxy names the client's address.

@@ -258,7 +258,7 @@ static void functions_run_one_at_a_time_though_the_server_stops(void) {
   struct kept kept = {TALLY, NULL};
   const mcpl_channel_functions functions = {.size = sizeof functions, .send = send_slowly, .close = closed_alone};
   const char *info = "{\"name\": \"server\", \"version\": \"1\"}";
-  mcpl_server *server = mcpl_server_new_with(info, MCPL_AUTO_LENGTH, "{\"shutdown_grace\": 0.2}", MCPL_AUTO_LENGTH);
+  mcpl_server *server = mcpl_server_new_with(info, MCPL_AUTO_LENGTH, "{\"shutdown_timeout\": 0.2}", MCPL_AUTO_LENGTH);
   CHECK(server != NULL);
   OK(mcpl_server_add_tool(server, "keep", "Keeps its calls", NULL, keep, &kept, NULL));
   mcpl_channel *channel = mcpl_server_serve_channel(server, &functions, NULL, 0, &slow, end_finalized);

@@ -366,7 +366,7 @@ static void a_running_event_handler_does_not_delay_closing(void) {
   struct tally begun = TALLY;
   /* A grace period longer than any test may take. */
   mcpl_server *server = mcpl_server_new_with("{\"name\": \"server\", \"version\": \"1\"}", MCPL_AUTO_LENGTH,
-                                             "{\"shutdown_grace\": 3600}", MCPL_AUTO_LENGTH);
+                                             "{\"shutdown_timeout\": 3600}", MCPL_AUTO_LENGTH);
   OK(mcpl_server_on_initialized(server, keep_event, &begun, NULL));
   mcpl_client *client = answering_client(server, "{\"revisions\": [\"2025-11-25\"]}");
   tally_wait(&begun, 1);

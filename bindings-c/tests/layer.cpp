@@ -533,8 +533,8 @@ void settings_of_servers_are_functions() {
   Pair pair;
   pair.server.set_title("A server");
   pair.server.set_instructions("Call it.");
-  pair.server.set_shutdown_grace(std::chrono::seconds(1));
-  pair.server.set_shutdown_grace(no_timeout);
+  pair.server.set_shutdown_timeout(std::chrono::seconds(1));
+  pair.server.set_shutdown_timeout(no_timeout);
   pair.server.set_max_calls(10);
   pair.server.set_tool_rate(100);
   pair.server.add_tool("a", "d", nullptr, [] { return "called"; });

@@ -102,7 +102,7 @@ static mcpl_client *client_of(const char *kind, const char *grace, const struct 
   char options[64];
   snprintf(tells, sizeof tells, "/proc/%d/fd/%d", (int)getpid(), lines->report_fd);
   snprintf(waits, sizeof waits, "/proc/%d/fd/%d", (int)getpid(), lines->waits);
-  snprintf(options, sizeof options, "{\"grace\":%s}", grace);
+  snprintf(options, sizeof options, "{\"exit_timeout\":%s}", grace);
   char program[4096] = "";
   CHECK(readlink("/proc/self/exe", program, sizeof program - 1) > 0);
   const char *argv[] = {program, "serve", kind, tells, waits};

@@ -74,7 +74,7 @@ export interface ResourceServerSettings {
   /** CA certificates in PEM that are trusted in addition to those of the system and of `NODE_EXTRA_CA_CERTS`. */
   tlsRoots?: string;
   /** Trust only `tlsRoots`, not the CA certificates of the system and of `NODE_EXTRA_CA_CERTS`. Default: `false`. */
-  onlyTheseRoots?: boolean;
+  onlyTlsRoots?: boolean;
 }
 
 /** Token introspection at an authorization server (RFC 7662), for opaque tokens. Durations are in milliseconds. */
@@ -147,7 +147,7 @@ const SETTINGS = optionNames<ResourceServerSettings>({
   documentation: true,
   proxy: true,
   tlsRoots: true,
-  onlyTheseRoots: true,
+  onlyTlsRoots: true,
 });
 const INTROSPECTION = optionNames<IntrospectionSettings>({
   endpoint: true,

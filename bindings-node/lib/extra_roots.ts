@@ -24,12 +24,12 @@ function extraRoots(): string | undefined {
 /** Options of outgoing TLS connections. */
 interface TlsOptions {
   tlsRoots?: string;
-  onlyTheseRoots?: boolean;
+  onlyTlsRoots?: boolean;
 }
 
 /** Returns the CA certificates to trust in addition to those of the system: the option, and `NODE_EXTRA_CA_CERTS`. */
-export function trustedRoots({ tlsRoots, onlyTheseRoots }: TlsOptions): TlsOptions {
-  const more = onlyTheseRoots === true ? undefined : extraRoots();
+export function trustedRoots({ tlsRoots, onlyTlsRoots }: TlsOptions): TlsOptions {
+  const more = onlyTlsRoots === true ? undefined : extraRoots();
   if (more === undefined) {
     return {};
   }

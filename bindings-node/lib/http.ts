@@ -635,7 +635,7 @@ export class HttpApp<C = unknown> {
   /**
    * Closes all sessions and streams of this application.
    *
-   * Calls in flight have `shutdownGrace` to finish. After that they are aborted, and answered with an error which says
+   * Calls in flight have `shutdownTimeout` to finish. After that they are aborted, and answered with an error which says
    * that the server is shutting down. The outer HTTP server is not closed.
    */
   close(): Promise<void> {

@@ -124,7 +124,7 @@ export interface OpenApiOptions {
   /** CA certificates in PEM that are trusted in addition to those of the system. Default: none. */
   tlsRoots?: string;
   /** Trust only `tlsRoots`, not the CA certificates of the system. Default: `false`. */
-  onlyTheseRoots?: boolean;
+  onlyTlsRoots?: boolean;
   /** Maximum time to reach the API: name resolution, connection, proxy and TLS together. Default: 10,000. */
   connectTimeout?: number;
 }
@@ -146,7 +146,7 @@ const NAMES = optionNames<OpenApiOptions>({
   externalDocuments: true,
   proxy: true,
   tlsRoots: true,
-  onlyTheseRoots: true,
+  onlyTlsRoots: true,
   connectTimeout: true,
 });
 
@@ -171,12 +171,12 @@ const VALUES = {
   externalDocuments: OBJECT,
   proxy: STRING,
   tlsRoots: STRING,
-  onlyTheseRoots: BOOLEAN,
+  onlyTlsRoots: BOOLEAN,
   connectTimeout: NUMBER,
 } satisfies Partial<Record<keyof OpenApiOptions, Expected>>;
 
 /** Options that configure the built-in HTTP client. */
-const BUILT_IN = ["proxy", "tlsRoots", "onlyTheseRoots", "connectTimeout"] as const;
+const BUILT_IN = ["proxy", "tlsRoots", "onlyTlsRoots", "connectTimeout"] as const;
 
 type Fetch = NonNullable<OpenApiOptions["fetch"]>;
 type CredentialFunction = (ctx: Context) => Awaitable<ApiCredential>;

@@ -664,7 +664,7 @@ export class Server<C = unknown, State = unknown> {
   /**
    * Stops serving gracefully.
    *
-   * Calls in flight have `shutdownGrace` to finish. After that they are aborted (`ctx.signal`), and answered with an
+   * Calls in flight have `shutdownTimeout` to finish. After that they are aborted (`ctx.signal`), and answered with an
    * error which says that the server is shutting down. Later requests to {@link fetch} and {@link handler} are refused
    * with HTTP 503.
    *

@@ -104,7 +104,7 @@ export interface ServerSettings {
   /** Rate limit of completions, for all clients together. Default: unlimited. */
   completionRate?: Rate;
   /** Time that calls in flight have to finish after the server is stopped. Default: 5,000. */
-  shutdownGrace?: number;
+  shutdownTimeout?: number;
   /**
    * Write one line to stderr when a transport is ready, with the server's name, version, URL, revisions and number of
    * features. Default: always, but over stdio only if standard input is a terminal, because hosts show what a
@@ -262,7 +262,7 @@ export interface HttpSettings {
    */
   streamUpgradeDelay?: number;
   /** Interval between keep-alive comments on an idle event stream. Default: 15,000. */
-  keepAlive?: number;
+  keepAliveInterval?: number;
   /** Reconnection delay that is sent to clients as `retry` of an event stream. Default: 500. */
   retry?: number;
   /** Maximum number of events kept per resumable stream, for clients that reconnect. Default: 1,024. */
@@ -315,7 +315,7 @@ const SERVER_SETTINGS: Readonly<Record<keyof ServerSettings, SettingKind>> = {
   checkOutput: "flag",
   toolRate: "rate",
   completionRate: "rate",
-  shutdownGrace: "time",
+  shutdownTimeout: "time",
   startupMessage: "flag",
   debug: "flag",
   trafficFile: "text",
@@ -352,7 +352,7 @@ const HTTP_SETTINGS: Readonly<Record<keyof HttpSettings, SettingKind>> = {
   maxSessions: "count",
   sessionIdleTimeout: "time",
   streamUpgradeDelay: "time",
-  keepAlive: "time",
+  keepAliveInterval: "time",
   retry: "time",
   maxKeptEvents: "count",
   maxKeptBytes: "count",

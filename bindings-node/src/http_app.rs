@@ -103,7 +103,7 @@ pub struct HttpApp {
     service: HttpService,
     shared: Arc<Shared>,
     write_timeout: Duration,
-    shutdown_grace: Duration,
+    shutdown_timeout: Duration,
     /// Until the application ends.
     sharing: Mutex<Option<SharingUse>>,
 }
@@ -112,7 +112,7 @@ impl HttpApp {
     pub(crate) fn new(
         service: HttpService,
         write_timeout: Duration,
-        shutdown_grace: Duration,
+        shutdown_timeout: Duration,
         shared: Arc<Shared>,
         sharing: Option<SharingUse>,
     ) -> Self {
@@ -120,7 +120,7 @@ impl HttpApp {
             service,
             shared,
             write_timeout,
-            shutdown_grace,
+            shutdown_timeout,
             sharing: Mutex::new(sharing),
         }
     }
@@ -154,7 +154,7 @@ impl HttpApp {
     #[napi(catch_unwind)]
     pub fn shut_down(&self, ended: u32) -> Result<()> {
         let (service, shared) = (self.service.clone(), self.shared.clone());
-        let grace = self.shutdown_grace;
+        let grace = self.shutdown_timeout;
         let runtime = self.shared.runtime()?;
         let sharing = lock(&self.sharing).take();
         runtime.spawn(async move {

@@ -517,7 +517,7 @@ impl Server {
         let _entered = runtime.enter();
         let write_timeout = options.write_timeout;
         let service = self.core.http_service(options);
-        let grace = self.core.settings().shutdown_grace;
+        let grace = self.core.settings().shutdown_timeout;
         let sharing = self.sharing.as_ref();
         Ok(HttpApp::new(
             service,

@@ -12,8 +12,8 @@ import { Client, Server } from "mcpline";
 const SHUTTING_DOWN = { code: -31002, message: /the server is shutting down/, data: { retryable: true } };
 
 /** A mounted server whose tools wait for the test, a client of it, and a function that closes both. */
-async function mounted(t, { shutdownGrace, revision }) {
-  const server = new Server({ name: "test", version: "1", settings: { shutdownGrace } });
+async function mounted(t, { shutdownTimeout, revision }) {
+  const server = new Server({ name: "test", version: "1", settings: { shutdownTimeout } });
   let begun;
   const started = new Promise((resolve) => (begun = resolve));
   let end;
@@ -51,7 +51,7 @@ async function mounted(t, { shutdownGrace, revision }) {
 
 for (const revision of ["2025-11-25", "2026-07-28"]) {
   test(`${revision}: a call that ends within the grace period is answered`, async (t) => {
-    const { client, started, end, server, gone } = await mounted(t, { shutdownGrace: 60_000, revision });
+    const { client, started, end, server, gone } = await mounted(t, { shutdownTimeout: 60_000, revision });
     const call = client.callTool("slow");
     await started;
     const closed = server.close();
@@ -62,7 +62,7 @@ for (const revision of ["2025-11-25", "2026-07-28"]) {
   });
 
   test(`${revision}: a call beyond the grace period is answered with an error, and nothing is left open`, async (t) => {
-    const { client, started, gone } = await mounted(t, { shutdownGrace: 10, revision });
+    const { client, started, gone } = await mounted(t, { shutdownTimeout: 10, revision });
     const call = client.callTool("slow");
     await started;
     await gone(assert.rejects(call, SHUTTING_DOWN));
@@ -73,7 +73,7 @@ for (const revision of ["2025-11-25", "2026-07-28"]) {
     const onWarning = (warning) => warnings.push(warning);
     process.on("warning", onWarning);
     t.after(() => process.off("warning", onWarning));
-    const { abortion, client, started, gone } = await mounted(t, { shutdownGrace: 10, revision });
+    const { abortion, client, started, gone } = await mounted(t, { shutdownTimeout: 10, revision });
     const call = client.callTool("attentive");
     await started;
     await gone(assert.rejects(call, SHUTTING_DOWN));
@@ -83,7 +83,7 @@ for (const revision of ["2025-11-25", "2026-07-28"]) {
   });
 
   test(`${revision}: a closed server refuses requests`, async (t) => {
-    const { client, server, gone } = await mounted(t, { shutdownGrace: 10, revision });
+    const { client, server, gone } = await mounted(t, { shutdownTimeout: 10, revision });
     await server.close();
     await assert.rejects(client.callTool("slow"));
     await gone();

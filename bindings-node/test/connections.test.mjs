@@ -128,6 +128,6 @@ test("a configuration file has programs and URLs", async (t) => {
   assert.equal(textOf(await url.callTool("echo", { text: "hi" })), "hi");
   await url.close();
   await assert.rejects(Client.fromConfig(file), /has several servers, name one of them: "program", "url"/);
-  await assert.rejects(Client.fromConfig(file, "url", { grace: 1 }), /unknown option `grace`/);
+  await assert.rejects(Client.fromConfig(file, "url", { exitTimeout: 1 }), /unknown option `exitTimeout`/);
   await assert.rejects(Client.fromConfig(join(directory, "none.json")), UsageError);
 });

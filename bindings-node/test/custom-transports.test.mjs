@@ -69,7 +69,7 @@ for (const revision of ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25", 
 }
 
 test("a server that closes ends its channels and answers what is in flight", async () => {
-  const server = served({ shutdownGrace: 10 });
+  const server = served({ shutdownTimeout: 10 });
   const seen = {};
   const client = await Client.over(wire(server, {}, seen), { reconnectAttempts: 0 });
   const waiting = assert.rejects(client.callTool("waits"), { code: -31002 });

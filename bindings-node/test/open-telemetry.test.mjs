@@ -209,7 +209,7 @@ for (const [end, attribute] of [
   ["shutting down the server", undefined],
 ]) {
   test(`calls in flight end their spans: ${end}`, async (t) => {
-    const server = make({ settings: { shutdownGrace: 10 } });
+    const server = make({ settings: { shutdownTimeout: 10 } });
     const listening = await server.listen();
     t.after(() => listening.close());
     const client = await Client.connect(listening.url);

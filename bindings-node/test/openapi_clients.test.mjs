@@ -320,7 +320,7 @@ test("other values are refused", () => {
     [{ fetch: 7 }, /`fetch`: the handler must be a function, not number/],
     [{ fetch: echo, baseUrl: undefined }, /an HTTP client of your own needs `baseUrl`.*`allowPrivateAddresses`/],
     [{ fetch: echo, proxy: "direct" }, /`proxy` is an option of the built-in HTTP client/],
-    [{ fetch: echo, onlyTheseRoots: true }, /`onlyTheseRoots` is an option/],
+    [{ fetch: echo, onlyTlsRoots: true }, /`onlyTlsRoots` is an option/],
     [{ credentials: { other: () => "" } }, /no such security scheme/],
     [{ credentials: { mutual: () => "" } }, /schemes of this type are not supported/],
     [{ Fetch: echo }, /unknown option `Fetch`; did you mean `fetch`/],

@@ -112,7 +112,7 @@ function replica(parts, options = {}) {
   const going = new Promise((resolve) => (goOn = resolve));
   const cancelled = new Promise((resolve) => (wasCancelled = resolve));
   const sharing = { sessions: parts, events: parts, bus: parts, ...options };
-  const server = new Server({ name: "replica", version: "1", settings: { sharing, shutdownGrace: 100 } });
+  const server = new Server({ name: "replica", version: "1", settings: { sharing, shutdownTimeout: 100 } });
   server.resource("note://a", { name: "note" }, () => "a");
   server.tool("plain", {}, () => "done");
   server.tool("streams", {}, async (_, ctx) => {

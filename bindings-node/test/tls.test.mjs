@@ -59,7 +59,7 @@ test("the CA certificates of NODE_EXTRA_CA_CERTS are trusted", async (t) => {
   assert.equal((await connect(url, {})).outcome, "ServerUnreachableError");
   const tlsRoots = readFileSync(file("server.pem"), "utf8");
   assert.equal((await connect(url, env, { tlsRoots })).outcome, "tls");
-  assert.equal((await connect(url, env, { tlsRoots, onlyTheseRoots: true })).outcome, "ServerUnreachableError");
+  assert.equal((await connect(url, env, { tlsRoots, onlyTlsRoots: true })).outcome, "ServerUnreachableError");
 });
 
 test("a file of NODE_EXTRA_CA_CERTS that cannot be read is a warning", async (t) => {

@@ -43,7 +43,7 @@ pub(crate) struct HttpApp {
     pool: Arc<Pool>,
     event_loop: Py<Loop>,
     runtime: Mutex<Option<Arc<Runtime>>>,
-    shutdown_grace: Duration,
+    shutdown_timeout: Duration,
     verify: Verifier,
     /// Until the application ends.
     sharing: Mutex<Option<SharingUse>>,
@@ -71,7 +71,7 @@ impl HttpApp {
             pool: server.pool().clone(),
             event_loop,
             runtime: Mutex::new(Some(runtime)),
-            shutdown_grace: server.core().settings().shutdown_grace,
+            shutdown_timeout: server.core().settings().shutdown_timeout,
             verify,
             sharing,
         })
@@ -166,7 +166,7 @@ impl HttpApp {
         let Some(runtime) = &*runtime else {
             return Err(errors::closed(py, "the application has ended"));
         };
-        let (service, hub, grace) = (self.service.clone(), self.hub.clone(), self.shutdown_grace);
+        let (service, hub, grace) = (self.service.clone(), self.hub.clone(), self.shutdown_timeout);
         let sharing = lock(&self.sharing).take();
         runtime.handle().spawn(async move {
             service.shut_down(grace).await;

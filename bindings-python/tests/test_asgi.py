@@ -561,7 +561,7 @@ def test_lifespan_events_run_the_servers_lifespan():
 
 @pytest.mark.parametrize("progress", [True, False])
 def test_the_end_of_the_lifespan_answers_calls_that_outlive_the_grace_period(progress):
-    server = Server("test", shutdown_grace=0.01)
+    server = Server("test", shutdown_timeout=0.01)
     cancelled: list[bool] = []
     started = asyncio.Event()
 

@@ -142,7 +142,7 @@ def test_a_configuration_file_has_programs_and_urls(
     file = config(tmp_path, servers, "servers")
 
     async def main() -> None:
-        async with Client.from_config(file, "program", grace=1) as client:
+        async with Client.from_config(file, "program", exit_timeout=1) as client:
             assert (await client.call_tool("pid")).text == str(client.pid)
         async with Client.from_config(str(file), "url", connect_timeout=10) as client:
             assert (await client.call_tool("echo", {"value": "hello"})).text == "hello"

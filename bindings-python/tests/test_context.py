@@ -767,7 +767,7 @@ def test_every_setting_is_accepted():
         "check_output": True,
         "tool_rate": (1, 1),
         "completion_rate": (1, 1),
-        "shutdown_grace": 1,
+        "shutdown_timeout": 1,
         "startup_message": False,
         "debug": False,
         "traffic_file": "",

@@ -132,7 +132,7 @@ def kind(request: pytest.FixtureRequest) -> Callable[[Store], Any]:
 def replica(parts: Any, **options: Any) -> Server:
     """Return a server over a store."""
     sharing = Sharing(sessions=parts, events=parts, bus=parts, **options)
-    server = Server("replica", "1", sharing=sharing, shutdown_grace=0.1)
+    server = Server("replica", "1", sharing=sharing, shutdown_timeout=0.1)
     go_on = asyncio.Event()
     cancelled = asyncio.Event()
 
@@ -468,7 +468,7 @@ def test_handlers_that_block_leave_the_store_its_threads(caplog: Any):
     async def main() -> None:
         parts = made_sync(store)
         sharing = Sharing(sessions=parts, events=parts, bus=parts, timeout=TEST_TIMEOUT)
-        server = Server("replica", "1", sharing=sharing, worker_threads=1, shutdown_grace=0.1)
+        server = Server("replica", "1", sharing=sharing, worker_threads=1, shutdown_timeout=0.1)
 
         @server.tool
         def blocks() -> str:
@@ -718,7 +718,7 @@ class Stuck:
 
 stuck = Stuck()
 sharing = Sharing(sessions=stuck, events=stuck, bus=stuck, timeout=0.1)
-server = Server("stuck", sharing=sharing, shutdown_grace=0.1)
+server = Server("stuck", sharing=sharing, shutdown_timeout=0.1)
 
 @server.tool
 def plain() -> str:

@@ -89,7 +89,7 @@ def test_stdin_and_stdout_are_back_when_serving_has_ended():
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("in_flight", ["nothing", "calls"])
 def test_signals_end_stdio(kind, number, in_flight):
-    source = KINDS[kind].replace('Server("test")', 'Server("test", shutdown_grace=0.1)')
+    source = KINDS[kind].replace('Server("test")', 'Server("test", shutdown_timeout=0.1)')
     with process(source + RUN) as server:
         server.initialize()
         if in_flight == "calls":
@@ -106,7 +106,7 @@ def test_signals_end_stdio(kind, number, in_flight):
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 @pytest.mark.parametrize("kind", KINDS)
 def test_signals_end_http(kind, number):
-    source = KINDS[kind].replace('Server("test")', 'Server("test", shutdown_grace=0.1)')
+    source = KINDS[kind].replace('Server("test")', 'Server("test", shutdown_timeout=0.1)')
     port = free_port()
     with process(source + HTTP, str(port)) as server:
         wait_for_port(port, server)
@@ -138,7 +138,7 @@ def test_signals_end_a_server_at_a_terminal(kind, number):
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_end_of_input_ends_calls_in_flight(kind):
-    source = KINDS[kind].replace('Server("test")', 'Server("test", shutdown_grace=0.1)')
+    source = KINDS[kind].replace('Server("test")', 'Server("test", shutdown_timeout=0.1)')
     for _ in range(5):
         with process(source + RUN) as server:
             server.initialize()

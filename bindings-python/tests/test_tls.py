@@ -53,7 +53,7 @@ def test_clients_call_tools_over_https(tls, caplog):
     async def main() -> None:
         async with serving(tls, caplog) as url:
             assert url.startswith("https://127.0.0.1:")
-            async with Client.connect(url, tls_roots=AUTHORITY.read_text("utf-8"), only_these_roots=True) as client:
+            async with Client.connect(url, tls_roots=AUTHORITY.read_text("utf-8"), only_tls_roots=True) as client:
                 assert (await client.call_tool("hello")).text == "hello"
 
     run(main())

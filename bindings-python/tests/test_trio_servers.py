@@ -114,7 +114,7 @@ def test_the_timeout_of_a_tool_cancels_its_handler_in_trio():
 def test_cancelling_serve_lets_calls_in_flight_finish():
     async def test():
         began, leave = trio.Event(), trio.Event()
-        server = Server("graceful", shutdown_grace=TEST_TIMEOUT)
+        server = Server("graceful", shutdown_timeout=TEST_TIMEOUT)
 
         @server.tool
         async def finish() -> str:
@@ -149,7 +149,7 @@ def test_cancelling_serve_lets_calls_in_flight_finish():
 def test_cancelling_serve_cancels_calls_after_the_grace_period():
     async def test():
         began, ended = trio.Event(), trio.Event()
-        server = Server("abrupt", shutdown_grace=0.05)
+        server = Server("abrupt", shutdown_timeout=0.05)
 
         @server.tool
         async def wait() -> str:
@@ -341,7 +341,7 @@ def test_async_functions_of_authorization_run_under_trio():
 
 @pytest.mark.parametrize("in_nursery", [False, True], ids=["alone", "in-a-group"])
 def test_sys_exit_in_a_handler_ends_the_program(in_nursery):
-    server = Server("ending", shutdown_grace=0.1)
+    server = Server("ending", shutdown_timeout=0.1)
 
     async def exit_now() -> None:
         sys.exit(3)

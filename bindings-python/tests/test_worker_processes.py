@@ -236,7 +236,7 @@ def test_workers_and_supervisor_stop_together_if_all_get_the_signal():
 def test_workers_that_do_not_end_are_killed():
     never_ends = RUN + "if os.getppid() != int(sys.argv[2]):\n    signal.signal(15, signal.SIG_IGN); time.sleep(3600)\n"
     port = free_port()
-    options = "{'shutdown_grace': 0.1}"
+    options = "{'shutdown_timeout': 0.1}"
     with process(PROGRAM + never_ends, str(port), str(os.getpid()), SERVER_OPTIONS=options) as server:
         wait_for_port(port, server)
         pids = all_asked(port, 3)

@@ -81,7 +81,7 @@ class ClientAttack:
 
     async def connect(self, server: HostileServer, steps: list[dict], **settings: object) -> dict:
         """Makes the client run these steps with the hostile server."""
-        return await self.driver.play({"url": server.url}, steps, remembered="legacy", **settings)
+        return await self.driver.play({"url": server.url}, steps, era="legacy", **settings)
 
     def end_round(self) -> None:
         """Records the resident memory: a round that leaves something behind causes growth."""
@@ -99,7 +99,7 @@ async def play(case: ClientCase, language: str, scratch: Path, *, scale: int) ->
 
         async def job() -> str:
             steps = [{"do": "list_tools"}, {"do": "call_tool", "name": "tool", "arguments": {}}]
-            report = await driver.play({"url": honest.url}, steps, remembered="legacy")
+            report = await driver.play({"url": honest.url}, steps, era="legacy")
             failed = report["error"] or next((step["error"] for step in report["steps"] if "error" in step), None)
             return f"an honest server's client failed: {failed}" if failed else ""
 

@@ -195,7 +195,7 @@ def _with_settings() -> Iterator[Cell]:
         for revision in HANDSHAKE if transport == "sse" else REVISIONS:
             modern = revision == MODERN
             for era in ("legacy", "modern"):
-                yield Cell(transport, revision, "open", "answers", OK, OK, OK, False, {"remembered": era})
+                yield Cell(transport, revision, "open", "answers", OK, OK, OK, False, {"era": era})
             # HTTP+SSE belongs to 2024-11-05, and is tried by clients that may speak that revision.
             known = [revision, HANDSHAKE[0]] if transport == "sse" else [revision]
             yield Cell(transport, revision, "open", "answers", OK, OK, OK, False, {"revisions": known})

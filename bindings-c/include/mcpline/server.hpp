@@ -72,7 +72,7 @@ enum class Signals {
   leave,
 };
 
-/// A server. The destructor stops all transports, waits up to `shutdown_grace` for calls in flight and for running
+/// A server. The destructor stops all transports, waits up to `shutdown_timeout` for calls in flight and for running
 /// callbacks, and then destroys the handlers. Any thread.
 ///
 /// A handler takes `(Call &, const Json &arguments)` or fewer of these, and returns its result: a string, Bytes,
@@ -119,7 +119,7 @@ public:
 
   /// Sets how long calls in flight may continue when the server stops; `no_timeout` is no limit. Call it before
   /// features are added and the server is served.
-  Fallible<void> set_shutdown_grace(Milliseconds grace) {
+  Fallible<void> set_shutdown_timeout(Milliseconds grace) {
     return detail::done(mcpl_server_set_shutdown_grace_ms(server_.get(), grace.count()));
   }
 
@@ -480,7 +480,7 @@ public:
   /// Stops the server on SIGINT and SIGTERM. From now on these signals no longer end the process.
   Fallible<void> stop_on_signals() { return detail::done(mcpl_server_stop_on_signals(server_.get())); }
 
-  /// Stops all transports without waiting. Calls in flight may continue for `shutdown_grace`; then they are cancelled
+  /// Stops all transports without waiting. Calls in flight may continue for `shutdown_timeout`; then they are cancelled
   /// and answered with an error. Any thread, but not from a signal handler.
   Fallible<void> stop() { return detail::done(mcpl_server_stop(server_.get())); }
 

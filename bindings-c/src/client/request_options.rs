@@ -46,8 +46,8 @@ pub struct mcpl_request_options {
     /// - `meta`: an object whose members are added to the request's `_meta`.
     /// - `log_level`: the minimum level of log messages during the request (2026-07-28): `"debug"` ... `"emergency"`.
     /// - `reissue`: whether to send the request again, at most twice, if the connection is lost before the response:
-    ///   `"if-safe"` (the default: requests that only read, and, if the server is `trusted`, calls of read-only and
-    ///   idempotent tools), `"always"` or `"never"`.
+    ///   `"if-safe"` (the default: requests that only read, and, if `trust_tool_annotations` is on, calls of
+    ///   read-only and idempotent tools), `"always"` or `"never"`.
     /// - `fresh`: `true` to bypass the cache.
     /// - `manual_results`: `true` to return results with input requests instead of calling the handlers (2026-07-28).
     /// - `timeout`, `total_timeout`: like the members above, in seconds.

@@ -114,8 +114,8 @@ pub(super) fn set_target(client: &Client, target: Target) -> Done {
 ///   - `max_line_bytes` (16777216): the maximum length of a message from a server over stdio or a Unix socket, in bytes. A longer
 ///     message is skipped with a warning, and a request that it answers times out.
 ///   - `check_output` (`true`): whether structured content is validated against the output schema of its tool.
-///   - `trusted` (`false`): whether to trust the annotations of the server's tools: calls of read-only and idempotent tools are
-///     then sent again after a lost connection.
+///   - `trust_tool_annotations` (`false`): whether to trust the annotations of the server's tools: calls of read-only and
+///     idempotent tools are then sent again after a lost connection.
 ///   - `allow_undeclared_capabilities` (`false`): whether to send requests for capabilities that the server does not declare,
 ///     instead of failing with `MCPL_NOT_SUPPORTED`. Servers that use the official Python SDK before version 2 declare
 ///     `"subscribe": false` even if they handle `resources/subscribe`.
@@ -340,7 +340,7 @@ pub extern "C" fn mcpl_client_use_loop(
 /// - `options`: a JSON object that ends with a zero byte, or `NULL` for defaults; times are in seconds:
 ///   - `headers`: headers to add to each request, an array of pairs: `[["authorization", "Bearer ..."]]`.
 ///   - `proxy`: a URL, or `"direct"` for none; by default the environment decides (`HTTPS_PROXY` and the like).
-///   - `tls_roots`: more certificates to trust, as PEM; `only_these_roots` (`false`): whether to trust no others.
+///   - `tls_roots`: more certificates to trust, as PEM; `only_tls_roots` (`false`): whether to trust no others.
 ///   - `connect_timeout` (10), `max_redirects` (5), `max_body_bytes` (16 MiB): limits.
 ///   - `resume_attempts` (5), `resume_delay` (0.5), `resume_max_delay` (30): attempts to resume a broken stream, and their delays.
 ///   - `auth`: how the client is authorized (`basic/authorization`): `{"bearer": token}`, `{"source": {}}` for tokens that the
@@ -396,7 +396,7 @@ pub unsafe extern "C" fn mcpl_client_set_url(
 ///   - `cwd`: the working directory.
 ///   - `stderr`: `"capture"` (the default: the last lines become part of the error if the process exits, and
 ///     `mcpl_client_on_stderr` receives them), `"inherit"` or `"null"`.
-///   - `grace` (2): how many seconds the process may take to exit.
+///   - `exit_timeout` (2): how many seconds the process may take to exit.
 ///
 /// Everything is copied. Returns `MCPL_USAGE_ERROR` if `argv` is empty, an option is invalid or the client is connecting or
 /// connected; a program that cannot be started is reported when the client connects. Any thread.
@@ -568,6 +568,6 @@ mod tests {
         assert!(program_target(command(), None).is_ok());
         refused(program_target(Vec::new(), None));
         refused(program_target(command(), Some(r#"{"arguments":[]}"#)));
-        refused(program_target(command(), Some(r#"{"grace":-1}"#)));
+        refused(program_target(command(), Some(r#"{"exit_timeout":-1}"#)));
     }
 }

@@ -73,7 +73,8 @@ const TOOL_POLICY = optionForms<ToolPolicyOptions>({
  * A request that the server has not performed is sent again in any case: the server was busy (-31000, HTTP 429 and 503) or could
  * not be reached. If the server may have performed it (the connection was lost, a timeout elapsed, the server shut down, an
  * internal error, another HTTP status from 500), only what may be performed twice is: lists, reads, prompts, completions, calls of
- * `tools`, and calls of tools that a {@link ClientSettings.trusted} server annotates as read-only or idempotent. Other errors are
+ * `tools`, and calls of tools that the server annotates as read-only or idempotent, with
+ * {@link ClientSettings.trustToolAnnotations}. Other errors are
  * thrown, and results with `isError` are returned. The actual delay is between half and all of it, by chance, or what the
  * server asks for (`retryAfter`) if that is longer. -31000 is the code with which servers of this library refuse a request
  * before a handler runs.

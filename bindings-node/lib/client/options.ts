@@ -74,7 +74,7 @@ export interface ClientSettings {
    * Trust the annotations of the server's tools. If `true`, a tool call whose connection was lost is sent again if the
    * tool is annotated as read-only or idempotent; otherwise only with `reissue: "always"`. Default: `false`.
    */
-  trusted?: boolean;
+  trustToolAnnotations?: boolean;
   /**
    * Send requests even if the server has not declared the capability that they need. Default: `false`; such requests
    * fail with `NotSupportedError`. Needed for servers of the official Python SDK before version 2, which declare
@@ -162,7 +162,7 @@ export interface HttpClientOptions extends ClientOptions {
    */
   tlsRoots?: string;
   /** Trust only `tlsRoots`, not the CA certificates of the system and of `NODE_EXTRA_CA_CERTS`. Default: `false`. */
-  onlyTheseRoots?: boolean;
+  onlyTlsRoots?: boolean;
   /** Maximum time to reach the server: name resolution, connection, proxy and TLS together. Default: 10,000. */
   connectTimeout?: number;
   /** Maximum number of redirects that one request follows. Default: 5. */
@@ -194,7 +194,7 @@ export interface ProgramOptions extends ClientOptions {
    */
   stderr?: "capture" | "inherit" | "ignore" | ((line: string) => void);
   /** Time that the program has to exit after its stdin is closed, and again after SIGTERM. Default: 2,000. */
-  grace?: number;
+  exitTimeout?: number;
 }
 
 /** Options of a client of a server in the same process. */
@@ -241,7 +241,7 @@ export interface RequestOptions {
   /**
    * Whether to send the request again, at most twice, if the connection is lost before the response arrives.
    * `"if-safe"`, the default, repeats lists, reads and similar requests, and calls of tools that are annotated as
-   * read-only or idempotent if the server is `trusted`. `"always"` repeats any request, `"never"` none.
+   * read-only or idempotent if `trustToolAnnotations` is on. `"always"` repeats any request, `"never"` none.
    */
   reissue?: "if-safe" | "always" | "never";
   /** Bypass the cache of results (2026-07-28). Default: `false`. */
@@ -274,7 +274,7 @@ const SETTINGS: Readonly<Record<keyof ClientSettings, SettingKind>> = {
   maxListBytes: "count",
   maxLineBytes: "count",
   checkOutput: "flag",
-  trusted: "flag",
+  trustToolAnnotations: "flag",
   allowUndeclaredCapabilities: "flag",
   cache: "flag",
   reconnectAttempts: "count",
@@ -290,7 +290,7 @@ type HttpOnly = Exclude<keyof HttpClientOptions, keyof ClientOptions>;
 const HTTP: Readonly<Record<Exclude<HttpOnly, "auth" | "headers">, SettingKind>> = {
   proxy: "text",
   tlsRoots: "text",
-  onlyTheseRoots: "flag",
+  onlyTlsRoots: "flag",
   connectTimeout: "time",
   maxRedirects: "count",
   resumeAttempts: "count",
@@ -303,7 +303,7 @@ type ProgramOnly = Exclude<keyof ProgramOptions, keyof ClientOptions>;
 const PROGRAM: Readonly<Record<Exclude<ProgramOnly, "env" | "stderr">, SettingKind>> = {
   inheritEnv: "flag",
   cwd: "text",
-  grace: "time",
+  exitTimeout: "time",
 };
 
 /** A value that is checked where it is used. */

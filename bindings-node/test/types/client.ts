@@ -103,7 +103,7 @@ async function made(): Promise<void> {
     roots: () => ["file:///", new URL("file:///tmp")],
   });
   same<typeof connected, Client>(true);
-  await Client.spawn("node", ["x.mjs"], { stderr: (line: string) => line, grace: 5 });
+  await Client.spawn("node", ["x.mjs"], { stderr: (line: string) => line, exitTimeout: 5 });
   await Client.memory(new Server({ name: "s", version: "1" }), { roots: [] });
   const transport: ClientTransport = { open: () => ({ send: (message: string) => message.length }) };
   await Client.over(transport);

@@ -189,7 +189,7 @@ class ResourceServer:
         documentation: str | None = None,
         proxy: str | None = None,
         tls_roots: str | None = None,
-        only_these_roots: bool = False,
+        only_tls_roots: bool = False,
     ) -> None:
         """Configure which tokens are accepted.
 
@@ -221,7 +221,7 @@ class ResourceServer:
             documentation: URL of a page for developers, for the metadata.
             proxy: Proxy for requests to authorization servers; see `mcpline.settings.ClientHttpSettings`.
             tls_roots: CA certificates in PEM that are trusted in addition to those of the system.
-            only_these_roots: Trust only `tls_roots`, not the CA certificates of the system.
+            only_tls_roots: Trust only `tls_roots`, not the CA certificates of the system.
 
         Raises:
             UsageError: Neither `resource` nor `verify` is given.
@@ -255,7 +255,7 @@ class ResourceServer:
             documentation=documentation,
             proxy=proxy,
             tls_roots=tls_roots,
-            only_these_roots=only_these_roots,
+            only_tls_roots=only_tls_roots,
         )
 
     def __repr__(self) -> str:

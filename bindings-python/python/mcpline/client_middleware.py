@@ -213,9 +213,9 @@ class Retry(BuiltInClientMiddleware, frozen=True):
     A request that the server has not performed is sent again in any case: the server was busy (-31000, HTTP 429 and
     503) or could not be reached. If the server may have performed it (the connection was lost, a timeout elapsed, the
     server shut down, an internal error, another HTTP status from 500), only what may be performed twice is: lists,
-    reads, prompts, completions, calls of `tools`, and calls of tools that a `trusted` server annotates as read-only or
-    idempotent. Other errors are raised, and results with `is_error` are returned. -31000 is the code with which servers
-    of this library refuse a request before a handler runs.
+    reads, prompts, completions, calls of `tools`, and calls of tools that the server annotates as read-only or
+    idempotent, with `trust_tool_annotations` on. Other errors are raised, and results with `is_error` are returned.
+    -31000 is the code with which servers of this library refuse a request before a handler runs.
 
     Each attempt has the timeouts of the request, and calls `on_tool_call`. A request with `reissue="never"` is sent
     again only if it was not performed. The error of an open circuit is raised at once.

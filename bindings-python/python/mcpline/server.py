@@ -569,7 +569,7 @@ class Server(FeatureRegistration, HandlerRegistration):
 
         It answers at the path that it is mounted at. Its lifespan runs the server's lifespan; if the outer application
         does not forward lifespan events, enter `async with app.lifespan():` in its own. When the lifespan ends, calls
-        in flight have `shutdown_grace` to finish, and are then answered with an error. Under uvicorn this begins as
+        in flight have `shutdown_timeout` to finish, and are then answered with an error. Under uvicorn this begins as
         soon as uvicorn shuts down.
 
         Args:
@@ -618,8 +618,8 @@ class Server(FeatureRegistration, HandlerRegistration):
     def stop(self) -> None:
         """Stop serving gracefully. Thread-safe.
 
-        Calls in flight have `shutdown_grace` to finish. After that they are cancelled, and answered with an error which
-        says that the server is shutting down.
+        Calls in flight have `shutdown_timeout` to finish. After that they are cancelled, and answered with an error
+        which says that the server is shutting down.
         """
         self._native.stop()
 

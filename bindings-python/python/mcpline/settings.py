@@ -105,7 +105,7 @@ class ServerSettings(TypedDict, total=False):
     """Rate limit per tool, for all clients together: calls per second, and burst size. Default: unlimited."""
     completion_rate: tuple[int, int]
     """Rate limit of completions, for all clients together: requests per second, and burst size. Default: unlimited."""
-    shutdown_grace: float
+    shutdown_timeout: float
     """Time that calls in flight have to finish after the server is stopped. Default: 5."""
     startup_message: bool
     """Write one line when a transport is ready, with the server's name, version, URL, revisions and number of
@@ -219,7 +219,7 @@ class HttpSettings(TypedDict, total=False):
     stream_upgrade_delay: float
     """Time without output after which the response to a pending call becomes an event stream with keep-alive comments.
     Default: 10."""
-    keep_alive: float
+    keep_alive_interval: float
     """Interval between keep-alive comments on an idle event stream. Default: 15."""
     retry: float
     """Reconnection delay that is sent to clients as `retry` of an event stream. Default: 0.5."""
@@ -306,7 +306,7 @@ class ClientSettings(TypedDict, total=False):
     message is skipped with a warning, and a request that it answers times out."""
     check_output: bool
     """Validate structured content against the output schema of its tool. Default: `True`."""
-    trusted: bool
+    trust_tool_annotations: bool
     """Trust the annotations of the server's tools. If `True`, a tool call whose connection was lost is sent again if
     the tool is annotated as read-only or idempotent; otherwise only with `reissue="always"`. Default: `False`."""
     allow_undeclared_capabilities: bool
@@ -349,7 +349,7 @@ class ClientHttpSettings(ClientSettings, total=False):
     tls_roots: str
     """CA certificates in PEM that are trusted in addition to those of the system, for servers with certificates of a
     private CA."""
-    only_these_roots: bool
+    only_tls_roots: bool
     """Trust only `tls_roots`, not the CA certificates of the system. Default: `False`."""
     connect_timeout: float
     """Maximum time to reach the server: name resolution, connection, proxy and TLS together. Default: 10."""
@@ -374,7 +374,7 @@ class ProgramSettings(ClientSettings, total=False):
     stderr: Literal["capture", "inherit", "null"]
     """Destination of the program's stderr. Default: `"capture"`; the last lines are part of the error if the program
     exits."""
-    grace: float
+    exit_timeout: float
     """Time that the program has to exit after its stdin is closed, and again after SIGTERM. Default: 2."""
 
 
@@ -423,7 +423,7 @@ class OpenApiSettings(TypedDict, total=False):
     `direct` for none. Default: the environment variables `HTTPS_PROXY`, `HTTP_PROXY`, `ALL_PROXY` and `NO_PROXY`."""
     tls_roots: str
     """CA certificates in PEM that are trusted in addition to those of the system. Default: none."""
-    only_these_roots: bool
+    only_tls_roots: bool
     """Trust only `tls_roots`, not the CA certificates of the system. Default: `False`."""
     connect_timeout: float
     """Maximum time to reach the API: name resolution, connection, proxy and TLS together. Default: 10."""

@@ -147,7 +147,7 @@ class SyncClient:
             arguments: Arguments of the program.
             env: Environment variables of the program, in addition to those that it gets by default (see `inherit_env`).
             cwd: Working directory of the program. Default: that of this process.
-            options: See `connect`; and `inherit_env`, `stderr`, `on_stderr` and `grace`, see
+            options: See `connect`; and `inherit_env`, `stderr`, `on_stderr` and `exit_timeout`, see
                 `mcpline.settings.ProgramSettings`.
 
         Raises:
@@ -494,7 +494,7 @@ class SyncClient:
             log_level: Minimum level of the log messages sent during the request (2026-07-28).
             reissue: Whether to send the request again, at most twice, if the connection is lost before the response
                 arrives. `"if-safe"`, the default, repeats calls of tools that are annotated as read-only or idempotent
-                if the server is `trusted`. `"always"` repeats any call, `"never"` none.
+                if `trust_tool_annotations` is on. `"always"` repeats any call, `"never"` none.
             manual_results: Return a result that requests input unchanged, instead of calling the client's handlers
                 (2026-07-28).
             result_type: Type of the data, `result.data`: a class with fields (dataclass, Struct, TypedDict, model), or

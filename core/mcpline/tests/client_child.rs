@@ -102,7 +102,7 @@ fn stubborn() -> Command {
     Command::new("/bin/sh")
         .args(["-c", &script])
         .env(ROLE, "server")
-        .grace(Duration::from_millis(200))
+        .exit_timeout(Duration::from_millis(200))
 }
 
 /// Returns a path of a file that does not exist yet.
@@ -201,7 +201,7 @@ async fn noted(stays: bool, grace: Duration) -> String {
     let command = Command::new("/bin/sh")
         .args(["-c", &script])
         .env(ROLE, "server")
-        .grace(grace);
+        .exit_timeout(grace);
     let client = Client::connect(command).await.expect("connects");
     let server = pid(&client).await;
     client.close().await;

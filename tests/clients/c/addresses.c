@@ -54,11 +54,11 @@ static bool configure(mcpl_client *client, slice job, received *all, mcpl_json *
     mcpl_json_begin_object(options);
     put_delay(options, "reconnect_delay");
     put_given(options, "revisions", job, "/settings/revisions");
-    put_given(options, "era", job, "/settings/remembered");
+    put_given(options, "era", job, "/settings/era");
     put_given(options, "probe_timeout", job, "/settings/probe");
     put_given(options, "open_timeout", job, "/settings/answer");
     put_given(options, "reconnect_attempts", job, "/settings/attempts");
-    put_given(options, "trusted", job, "/settings/trusted");
+    put_given(options, "trust_tool_annotations", job, "/settings/trust_tool_annotations");
     put_given(options, "ping_interval", job, "/settings/ping_interval");
     put_given(options, "ping_timeout", job, "/settings/ping_timeout");
     put_declared_extensions(options, job);

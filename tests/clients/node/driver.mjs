@@ -88,17 +88,17 @@ function extensionsOf(declared, job) {
 
 async function connect(job) {
   const { address, settings = {}, received } = job;
-  const { revisions, remembered, probe, answer, attempts, trusted, max_body_bytes, answers, listener_pause } = settings;
+  const { revisions, era, probe, answer, attempts, trust_tool_annotations, max_body_bytes, answers, listener_pause } = settings;
   const { ping_interval, ping_timeout, serves, extensions, listens } = settings;
   const options = given({
     name: "driver",
     reconnectDelay: 20,
     revisions,
-    era: remembered,
+    era,
     probeTimeout: ms(probe),
     openTimeout: ms(answer),
     reconnectAttempts: attempts,
-    trusted,
+    trustToolAnnotations: trust_tool_annotations,
     pingInterval: ms(ping_interval),
     pingTimeout: ms(ping_timeout),
     onRequest: serves && mapped(serves, serving),

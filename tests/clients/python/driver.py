@@ -17,11 +17,11 @@ from mcpline import Client, ClientExtension, ReceivedResult, RpcError, Server
 
 LISTS = ("list_tools", "list_resources", "list_resource_templates", "list_prompts")
 SETTINGS = {
-    "remembered": "era",
+    "era": "era",
     "probe": "probe_timeout",
     "answer": "open_timeout",
     "attempts": "reconnect_attempts",
-    "trusted": "trusted",
+    "trust_tool_annotations": "trust_tool_annotations",
     "ping_interval": "ping_interval",
     "ping_timeout": "ping_timeout",
 }

@@ -119,12 +119,12 @@ private func configure(
 ) {
     builder.name = "driver"
     builder.settings.revisions = given["revisions"].map { strings($0) }
-    builder.settings.era = Era(rawValue: given.text("remembered"))
+    builder.settings.era = Era(rawValue: given.text("era"))
     builder.settings.probeTimeout = given.time("probe")
     builder.settings.openTimeout = given.time("answer")
     builder.settings.reconnectAttempts = given["attempts"]?.integerValue
     builder.settings.reconnectDelay = quickly
-    builder.settings.trusted = given["trusted"]?.boolValue
+    builder.settings.trustToolAnnotations = given["trust_tool_annotations"]?.boolValue
     builder.settings.pingInterval = given.time("ping_interval")
     builder.settings.pingTimeout = given.time("ping_timeout")
     if let pause = given.time("listener_pause") {

@@ -10,7 +10,7 @@ void everything_make(everything *everything, const arguments *given) {
     mcpl_json_name(options, "instructions");
     mcpl_json_put_string(options, "Fixture server of the mcpline tests.", MCPL_AUTO_LENGTH);
     put_number_member(options, "page_size", given->page_size);
-    put_number_member(options, "max_suspended_handlers", given->suspended);
+    put_number_member(options, "max_suspended_handlers", given->max_suspended_handlers);
     if (given->declared != 0) {
         put_json_member(options, "declare", JSON(["tools", "prompts", "resources"]));
     }

@@ -9,7 +9,7 @@ public protocol BuiltInClientMiddleware: Sendable {
 ///
 /// A request that the server did not perform, because it was busy or could not be reached, is always sent again. If the server
 /// may have performed it, it is sent again only if that is safe: lists, reads, prompts, completions, calls of ``tools``, and calls
-/// of tools that a trusted server (``ClientSettings/trusted``) annotates as read-only or idempotent.
+/// of tools that a trusted server (``ClientSettings/trustToolAnnotations``) annotates as read-only or idempotent.
 public struct Retry: BuiltInClientMiddleware, Encodable, Hashable {
     /// Maximum number of attempts, including the first. Default: 3.
     public var attempts: Int?

@@ -469,7 +469,7 @@ public final class Server: Sendable {
     }
 
     /// Serves standard input and output, until standard input ends, the server is closed, or the task is cancelled. Calls in
-    /// flight may then finish within ``ServerSettings/shutdownGrace``.
+    /// flight may then finish within ``ServerSettings/shutdownTimeout``.
     ///
     /// What the program prints to standard output meanwhile goes to standard error.
     public func run() async throws {
@@ -477,7 +477,7 @@ public final class Server: Sendable {
     }
 
     /// Serves HTTP, until the server is closed or the task is cancelled. Calls in flight may then finish within
-    /// ``ServerSettings/shutdownGrace``.
+    /// ``ServerSettings/shutdownTimeout``.
     ///
     /// - Parameters:
     ///   - port: The port; 0 for any that is free.
@@ -528,7 +528,7 @@ public final class Server: Sendable {
             onReady: { _ in })
     }
 
-    /// Stops serving: calls in flight may finish within ``ServerSettings/shutdownGrace``. Then ``run()``,
+    /// Stops serving: calls in flight may finish within ``ServerSettings/shutdownTimeout``. Then ``run()``,
     /// ``runHTTP(port:host:settings:onReady:)``, ``runUnix(_:settings:onReady:)`` and ``serveChannel(_:principal:)`` return, even
     /// if they are still starting.
     public func close() {

@@ -87,7 +87,7 @@ public struct ServerSettings: Encodable, Hashable, Sendable {
     public var completionRate: Rate?
 
     /// Time that calls in flight have to finish after the server is stopped. Default: 5 seconds.
-    public var shutdownGrace: Duration?
+    public var shutdownTimeout: Duration?
 
     /// Write one line to stderr when a transport is ready, with the server's name, version, URL, revisions and number
     /// of features. Default: over HTTP always, and over stdio if standard input is a terminal, because hosts show what
@@ -176,7 +176,7 @@ public struct ServerSettings: Encodable, Hashable, Sendable {
         checkOutput: Bool? = nil,
         toolRate: Rate? = nil,
         completionRate: Rate? = nil,
-        shutdownGrace: Duration? = nil,
+        shutdownTimeout: Duration? = nil,
         startupMessage: Bool? = nil,
         debug: Bool? = nil,
         trafficFile: String? = nil,
@@ -217,7 +217,7 @@ public struct ServerSettings: Encodable, Hashable, Sendable {
         self.checkOutput = checkOutput
         self.toolRate = toolRate
         self.completionRate = completionRate
-        self.shutdownGrace = shutdownGrace
+        self.shutdownTimeout = shutdownTimeout
         self.startupMessage = startupMessage
         self.debug = debug
         self.trafficFile = trafficFile
@@ -314,7 +314,7 @@ public struct HTTPSettings: Encodable, Hashable, Sendable {
     public var streamUpgradeDelay: Duration?
 
     /// Interval between keep-alive comments on an idle event stream. Default: 15 seconds.
-    public var keepAlive: Duration?
+    public var keepAliveInterval: Duration?
 
     /// Reconnection delay that is sent to clients as `retry` of an event stream. Default: 500 milliseconds.
     public var retry: Duration?
@@ -360,7 +360,7 @@ public struct HTTPSettings: Encodable, Hashable, Sendable {
         maxSessions: Int? = nil,
         sessionIdleTimeout: Duration? = nil,
         streamUpgradeDelay: Duration? = nil,
-        keepAlive: Duration? = nil,
+        keepAliveInterval: Duration? = nil,
         retry: Duration? = nil,
         maxKeptEvents: Int? = nil,
         maxKeptBytes: Int? = nil,
@@ -387,7 +387,7 @@ public struct HTTPSettings: Encodable, Hashable, Sendable {
         self.maxSessions = maxSessions
         self.sessionIdleTimeout = sessionIdleTimeout
         self.streamUpgradeDelay = streamUpgradeDelay
-        self.keepAlive = keepAlive
+        self.keepAliveInterval = keepAliveInterval
         self.retry = retry
         self.maxKeptEvents = maxKeptEvents
         self.maxKeptBytes = maxKeptBytes
@@ -461,7 +461,7 @@ public struct ClientSettings: Encodable, Hashable, Sendable {
 
     /// Trust the annotations of the server's tools. If `true`, a tool call whose connection was lost is sent again if
     /// the tool is annotated as read-only or idempotent; otherwise only with `Reissue.always`. Default: `false`.
-    public var trusted: Bool?
+    public var trustToolAnnotations: Bool?
 
     /// Send requests even if the server has not declared the capability that they need. Default: `false`; such requests
     /// fail with ``McplineError/notSupported``. Needed for servers of the official Python SDK before version 2, which declare
@@ -515,7 +515,7 @@ public struct ClientSettings: Encodable, Hashable, Sendable {
         maxListBytes: Int? = nil,
         maxLineBytes: Int? = nil,
         checkOutput: Bool? = nil,
-        trusted: Bool? = nil,
+        trustToolAnnotations: Bool? = nil,
         allowUndeclaredCapabilities: Bool? = nil,
         cache: Bool? = nil,
         reconnectAttempts: Int? = nil,
@@ -538,7 +538,7 @@ public struct ClientSettings: Encodable, Hashable, Sendable {
         self.maxListBytes = maxListBytes
         self.maxLineBytes = maxLineBytes
         self.checkOutput = checkOutput
-        self.trusted = trusted
+        self.trustToolAnnotations = trustToolAnnotations
         self.allowUndeclaredCapabilities = allowUndeclaredCapabilities
         self.cache = cache
         self.reconnectAttempts = reconnectAttempts
@@ -565,7 +565,7 @@ public struct HTTPClientOptions: Encodable, Hashable, Sendable {
     public var tlsRoots: String?
 
     /// Trust only `tlsRoots`, not the CA certificates of the system. Default: `false`.
-    public var onlyTheseRoots: Bool?
+    public var onlyTlsRoots: Bool?
 
     /// Maximum time to reach the server: name resolution, connection, proxy and TLS together. Default: 10 seconds.
     public var connectTimeout: Duration?
@@ -590,7 +590,7 @@ public struct HTTPClientOptions: Encodable, Hashable, Sendable {
         headers: [String: String]? = nil,
         proxy: String? = nil,
         tlsRoots: String? = nil,
-        onlyTheseRoots: Bool? = nil,
+        onlyTlsRoots: Bool? = nil,
         connectTimeout: Duration? = nil,
         maxRedirects: Int? = nil,
         resumeAttempts: Int? = nil,
@@ -601,7 +601,7 @@ public struct HTTPClientOptions: Encodable, Hashable, Sendable {
         self.headers = headers
         self.proxy = proxy
         self.tlsRoots = tlsRoots
-        self.onlyTheseRoots = onlyTheseRoots
+        self.onlyTlsRoots = onlyTlsRoots
         self.connectTimeout = connectTimeout
         self.maxRedirects = maxRedirects
         self.resumeAttempts = resumeAttempts
@@ -670,7 +670,7 @@ public struct ResourceServerSettings: Encodable, Hashable, Sendable {
     public var tlsRoots: String?
 
     /// Trust only `tlsRoots`, not the CA certificates of the system. Default: `false`.
-    public var onlyTheseRoots: Bool?
+    public var onlyTlsRoots: Bool?
 
     /// Creates a value from its members.
     public init(
@@ -692,7 +692,7 @@ public struct ResourceServerSettings: Encodable, Hashable, Sendable {
         documentation: String? = nil,
         proxy: String? = nil,
         tlsRoots: String? = nil,
-        onlyTheseRoots: Bool? = nil
+        onlyTlsRoots: Bool? = nil
     ) {
         self.resource = resource
         self.issuers = issuers
@@ -712,7 +712,7 @@ public struct ResourceServerSettings: Encodable, Hashable, Sendable {
         self.documentation = documentation
         self.proxy = proxy
         self.tlsRoots = tlsRoots
-        self.onlyTheseRoots = onlyTheseRoots
+        self.onlyTlsRoots = onlyTlsRoots
     }
 }
 
@@ -771,7 +771,7 @@ public struct ProgramOptions: Encodable, Hashable, Sendable {
     public var stderr: StderrMode?
 
     /// Time that the program has to exit after its stdin is closed, and again after SIGTERM. Default: 2 seconds.
-    public var grace: Duration?
+    public var exitTimeout: Duration?
 
     /// Creates a value from its members.
     public init(
@@ -779,13 +779,13 @@ public struct ProgramOptions: Encodable, Hashable, Sendable {
         inheritEnv: Bool? = nil,
         cwd: String? = nil,
         stderr: StderrMode? = nil,
-        grace: Duration? = nil
+        exitTimeout: Duration? = nil
     ) {
         self.env = env
         self.inheritEnv = inheritEnv
         self.cwd = cwd
         self.stderr = stderr
-        self.grace = grace
+        self.exitTimeout = exitTimeout
     }
 }
 
@@ -812,8 +812,8 @@ public enum Era: String, Codable, CaseIterable, Sendable {
 
 /// Whether a request is sent again, at most twice, if the connection is lost before the response arrives.
 public enum Reissue: String, Codable, CaseIterable, Sendable {
-    /// Repeats lists, reads and similar requests, and calls of tools that are annotated as read-only or idempotent if the
-    /// server is ``ClientSettings/trusted``.
+    /// Repeats lists, reads and similar requests, and calls of tools that are annotated as read-only or idempotent if
+    /// ``ClientSettings/trustToolAnnotations`` is on.
     case ifSafe = "if-safe"
 
     /// Repeats any request.

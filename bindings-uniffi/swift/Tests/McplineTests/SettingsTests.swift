@@ -13,7 +13,7 @@ final class SettingsTests: XCTestCase {
             resourceCache: cache, inputRequestIdleTimeout: .seconds(1), inputRequestTimeout: .seconds(2),
             stateKeys: ["MDEyMzQ1Njc4OTAxMjM0NTY3ODkwMTIzNDU2Nzg5MDE="], stateLifetime: .seconds(3), maxSuspendedHandlers: 4,
             maxTotalClientBytes: 1_000_000, maxCalls: 6, clientShare: 0.5, maxInputRounds: 7, maxInputRequestsPerCall: 8, maxStateBytes: 9000, checkOutput: false,
-            toolRate: rate, completionRate: rate, shutdownGrace: .milliseconds(1500), startupMessage: false, debug: false,
+            toolRate: rate, completionRate: rate, shutdownTimeout: .milliseconds(1500), startupMessage: false, debug: false,
             trafficFile: "", metrics: true, spanContents: true, maxRequestsInFlight: 10, maxOpenInputRequests: 11, maxSubscriptions: 12,
             maxClientInfoBytes: 1300, maxSubscriptionBytes: 1400, progressRate: rate, logRate: rate, clientLogLevel: .error,
             pingInterval: .seconds(15), maxMissedPings: 16, experimental: ["aB": ["cD": 1]], declare: ["tools"])
@@ -39,12 +39,12 @@ final class SettingsTests: XCTestCase {
             requiredScopes: ["b"], supportedScopes: ["b"], impliedScopes: ["c": ["b"]], algorithms: ["ES256"],
             clockSkew: .seconds(1), demandProofOfPossession: true,
             metadataUrl: "http://127.0.0.1/.well-known/oauth-protected-resource", name: "d",
-            documentation: "http://127.0.0.1/docs", proxy: "direct", onlyTheseRoots: false)
+            documentation: "http://127.0.0.1/docs", proxy: "direct", onlyTlsRoots: false)
         let settings = HTTPSettings(
             path: "/a", ssePaths: ["/b", "/c"], serveSse: true, healthPath: "/d", serveHealth: true, readyPath: "/g",
             serveReady: true, metricsPath: "/e", proxyPrefix: "/f", allowedHosts: ["example.com"], allowedOrigins: ["https://example.com"], maxBodyBytes: 1000,
             readTimeout: .seconds(1), writeTimeout: .seconds(2), maxConnections: 3, stateless: false, maxSessions: 4,
-            sessionIdleTimeout: .seconds(5), streamUpgradeDelay: .seconds(6), keepAlive: .seconds(7), retry: .seconds(8), maxKeptEvents: 9,
+            sessionIdleTimeout: .seconds(5), streamUpgradeDelay: .seconds(6), keepAliveInterval: .seconds(7), retry: .seconds(8), maxKeptEvents: 9,
             maxKeptBytes: 10_000, maxUnreadBytes: 11_000, clientAddressHeader: "x-forwarded-for", auth: auth)
         let server = try Server(
             "settings", version: "1.0.0", settings: ServerSettings(startupMessage: false, metrics: true))
@@ -68,7 +68,7 @@ final class SettingsTests: XCTestCase {
         let all = ClientSettings(
             revisions: ["2026-07-28", "2025-11-25"], era: .modern, probeTimeout: .seconds(1), openTimeout: .seconds(2),
             timeout: .seconds(30), totalTimeout: .seconds(40), pingInterval: .seconds(5), pingTimeout: .seconds(6),
-            maxInputRounds: 7, maxListBytes: 8000, maxLineBytes: 9000, checkOutput: true, trusted: true,
+            maxInputRounds: 7, maxListBytes: 8000, maxLineBytes: 9000, checkOutput: true, trustToolAnnotations: true,
             allowUndeclaredCapabilities: true, cache: false, reconnectAttempts: 9, reconnectDelay: .milliseconds(10),
             reconnectMaxDelay: .milliseconds(11), listen: false, metrics: true, spanContents: true, trafficFile: "")
         let server = try Server("settings", version: "1.0.0")
@@ -84,12 +84,12 @@ final class SettingsTests: XCTestCase {
         XCTAssertFalse(try client.stats().isEmpty)
         await client.close()
         let http = HTTPClientOptions(
-            headers: ["x-a": "b"], proxy: "direct", onlyTheseRoots: false, connectTimeout: .seconds(1), maxRedirects: 1,
+            headers: ["x-a": "b"], proxy: "direct", onlyTlsRoots: false, connectTimeout: .seconds(1), maxRedirects: 1,
             resumeAttempts: 2, resumeDelay: .milliseconds(3), resumeMaxDelay: .milliseconds(4), maxBodyBytes: 5000)
         let unreachable = await failure { try await Client.connect("http://127.0.0.1:9/mcp", http: http) }
         guard case McplineError.serverUnreachable = unreachable else { return XCTFail("\(unreachable)") }
         let program = ProgramOptions(
-            env: ["A": "b"], inheritEnv: true, cwd: "/", stderr: .ignore, grace: .milliseconds(100))
+            env: ["A": "b"], inheritEnv: true, cwd: "/", stderr: .ignore, exitTimeout: .milliseconds(100))
         let exited = await failure { try await Client.spawn("sh", "-c", "exit 1", options: program) }
         guard case McplineError.serverExited = exited else { return XCTFail("\(exited)") }
     }

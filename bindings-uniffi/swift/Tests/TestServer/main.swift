@@ -8,7 +8,7 @@ struct Words: Codable {
     var times: Int?
 }
 
-let server = try Server("test-server", version: "1.0.0", settings: ServerSettings(shutdownGrace: .zero))
+let server = try Server("test-server", version: "1.0.0", settings: ServerSettings(shutdownTimeout: .zero))
 try server.tool("repeat", description: "Repeats a text") { (words: Words, _) in
     Array(repeating: words.text, count: words.times ?? 2).joined(separator: " ")
 }

@@ -641,7 +641,7 @@ impl Inner {
             Reissue::Never => false,
             Reissue::IfSafe => match method.spec().map(|spec| spec.repeat) {
                 Some(RetrySafety::Safe) => true,
-                Some(RetrySafety::ByTool) if self.settings.trusted => {
+                Some(RetrySafety::ByTool) if self.settings.trust_tool_annotations => {
                     let tool = params.and_then(|params| params.member("name"));
                     let tool = tool.as_ref().and_then(Raw::string_value);
                     tool.is_some_and(|tool| self.tools().is_repeatable(&tool))

@@ -63,7 +63,7 @@ pub struct ClientSettings {
     ///
     /// If `true`, a lost call of a tool that is annotated as read-only or idempotent is sent again; otherwise only with
     /// [`Reissue::Always`].
-    pub trusted: bool,
+    pub trust_tool_annotations: bool,
     /// Whether lists and resources are cached as long as their server allows (2026-07-28). Default: `true`.
     pub cache: bool,
     /// What to do when the connection is lost.
@@ -110,7 +110,7 @@ impl Default for ClientSettings {
             max_line_bytes: MAX_LINE,
             check_output: true,
             allow_undeclared_capabilities: false,
-            trusted: false,
+            trust_tool_annotations: false,
             cache: true,
             reconnect: Reconnect::default(),
             listen: true,
@@ -173,9 +173,9 @@ impl Reconnect {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub enum Reissue {
-    /// Send again what is safe: lists, reads, prompts, completions, pings and settings. Tool calls only if the server
-    /// is [`trusted`](ClientSettings::trusted) and the tool is annotated as read-only or idempotent (`readOnlyHint`,
-    /// `idempotentHint`).
+    /// Send again what is safe: lists, reads, prompts, completions, pings and settings. Tool calls only with
+    /// [`trust_tool_annotations`](ClientSettings::trust_tool_annotations), if the tool is annotated as read-only or
+    /// idempotent (`readOnlyHint`, `idempotentHint`).
     #[default]
     IfSafe,
     /// Always send again. Only for requests that may be performed twice.

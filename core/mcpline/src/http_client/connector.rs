@@ -253,7 +253,7 @@ fn check_custom(settings: &HttpSettings) -> Result<(), ClientError> {
     let unused = [
         ("proxy", matches!(settings.proxy, Proxy::Url(_))),
         ("tls_roots", !settings.tls_roots.is_empty()),
-        ("only_these_roots", settings.only_these_roots),
+        ("only_tls_roots", settings.only_tls_roots),
     ];
     match unused.iter().find(|(_, is_set)| *is_set) {
         None => Ok(()),

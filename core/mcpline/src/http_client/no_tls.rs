@@ -17,7 +17,7 @@ impl Tls {
     ///
     /// [`ClientError::Usage`] if they do.
     pub(crate) fn new(settings: &HttpSettings) -> Result<Self, ClientError> {
-        if settings.only_these_roots || !settings.tls_roots.is_empty() {
+        if settings.only_tls_roots || !settings.tls_roots.is_empty() {
             return Err(ClientError::Usage(
                 "`tls_roots` needs the cargo feature `tls`".to_owned(),
             ));

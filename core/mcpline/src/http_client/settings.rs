@@ -24,7 +24,7 @@ pub struct HttpSettings {
     /// with private certificates.
     pub tls_roots: Vec<u8>,
     /// Whether only `tls_roots` are trusted. Default: `false`, the system's certificates are trusted too.
-    pub only_these_roots: bool,
+    pub only_tls_roots: bool,
     /// Opens the connections in place of TCP, proxies and TLS. Default: `None`.
     pub connector: Option<HttpConnector>,
     /// How long connecting may take: name resolution, connection, proxy and TLS together. Default: 10 seconds, because
@@ -52,7 +52,7 @@ impl Default for HttpSettings {
             auth: None,
             proxy: Proxy::Environment,
             tls_roots: Vec::new(),
-            only_these_roots: false,
+            only_tls_roots: false,
             connector: None,
             connect_timeout: Duration::from_secs(10),
             max_redirects: 5,
@@ -74,7 +74,7 @@ impl fmt::Debug for HttpSettings {
         shown.field("auth", &self.auth);
         shown
             .field("proxy", &self.proxy)
-            .field("only_these_roots", &self.only_these_roots)
+            .field("only_tls_roots", &self.only_tls_roots)
             .field("connector", &self.connector)
             .field("connect_timeout", &self.connect_timeout)
             .field("max_redirects", &self.max_redirects)

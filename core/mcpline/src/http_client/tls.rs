@@ -22,7 +22,7 @@ use super::target::Target;
 /// Encrypts the connections of one client.
 pub(crate) struct Tls {
     roots: Vec<CertificateDer<'static>>,
-    only_these_roots: bool,
+    only_tls_roots: bool,
     /// Created on first use: reading the system's roots takes milliseconds, and `http` needs none.
     connector: OnceCell<TlsConnector>,
 }
@@ -39,14 +39,14 @@ impl Tls {
             .map_err(|error| {
                 ClientError::Usage(format!("`tls_roots`: not a valid PEM file: {error}"))
             })?;
-        if roots.is_empty() && (settings.only_these_roots || !settings.tls_roots.is_empty()) {
+        if roots.is_empty() && (settings.only_tls_roots || !settings.tls_roots.is_empty()) {
             return Err(ClientError::Usage(
                 "`tls_roots` contains no certificates".to_owned(),
             ));
         }
         Ok(Self {
             roots,
-            only_these_roots: settings.only_these_roots,
+            only_tls_roots: settings.only_tls_roots,
             connector: OnceCell::new(),
         })
     }
@@ -72,7 +72,7 @@ impl Tls {
     }
 
     async fn tls_connector(&self) -> Result<TlsConnector, String> {
-        let (roots, only_these) = (self.roots.clone(), self.only_these_roots);
+        let (roots, only_these) = (self.roots.clone(), self.only_tls_roots);
         // Reads files or calls the system.
         let config = background::blocking(move || tls_config(roots, only_these)).await;
         let config = config.ok_or("TLS: the certificates could not be read")??;

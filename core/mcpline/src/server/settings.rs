@@ -85,7 +85,7 @@ pub struct Settings {
     /// considerations). Default: `None`, no limit.
     pub completion_rate: Option<Rate>,
     /// How long a graceful shutdown waits for calls in flight. Default: five seconds.
-    pub shutdown_grace: Duration,
+    pub shutdown_timeout: Duration,
     /// Whether a transport logs one line when it is ready, with the server's name, version, URL, revisions and number of
     /// features. A `tracing` event of level INFO. Default: `None`, always, but over stdio only if standard input is a
     /// terminal. Hosts show what a server writes to stderr as errors, so a server that a host has started is silent.
@@ -154,7 +154,7 @@ impl Default for Settings {
             check_input: true,
             tool_rate: None,
             completion_rate: None,
-            shutdown_grace: Duration::from_secs(5),
+            shutdown_timeout: Duration::from_secs(5),
             startup_message: None,
             debug: None,
             traffic_file: None,

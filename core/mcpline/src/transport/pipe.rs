@@ -134,7 +134,7 @@ pub(super) async fn serve(
         // A client that no longer answers pings gets no further messages.
         Ok((_, Ok(End::Stopped(StopReason::ClientDead)))) => Ok(()),
         Ok((mut pipe, Ok(End::Stopped(StopReason::Requested)))) => {
-            pipe.wind_down(Instant::now() + settings.shutdown_grace)
+            pipe.wind_down(Instant::now() + settings.shutdown_timeout)
                 .await
         }
         Ok((mut pipe, Ok(End::InputEnded))) => pipe.drain(Instant::now() + EOF_GRACE).await,

@@ -167,7 +167,7 @@ async fn settings_that_a_connector_ignores_are_refused() {
             http.proxy = Proxy::Url("http://proxy:1".to_owned())
         }),
         ("tls_roots", |http| http.tls_roots = b"-----BEGIN".to_vec()),
-        ("only_these_roots", |http| http.only_these_roots = true),
+        ("only_tls_roots", |http| http.only_tls_roots = true),
     ];
     for (name, change) in changes {
         let connector = HttpConnector::new(|_| TcpStream::connect("127.0.0.1:1"));

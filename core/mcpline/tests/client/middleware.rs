@@ -209,7 +209,7 @@ async fn a_retry_repeats_what_the_server_has_not_performed_and_what_may_run_twic
             (false, &["echo"], "safe", 1),
         ] {
             let client = host(revision)
-                .configure(|settings| settings.trusted = trusted)
+                .configure(|settings| settings.trust_tool_annotations = trusted)
                 .middleware(Retry::new(3).with_tools(tools.iter().copied()))
                 .connect(&failing.server(error.clone()))
                 .await

@@ -443,7 +443,7 @@ async fn reissues_calls_of_unknown_outcome_only_if_safe() {
     ] {
         let server = leaving();
         let client = Client::builder("host", "1")
-            .configure(|settings| settings.trusted = trusted)
+            .configure(|settings| settings.trust_tool_annotations = trusted)
             .connect(server.address())
             .await
             .expect("connects");
@@ -483,7 +483,7 @@ async fn reissues_a_request_at_most_twice() {
             },
         );
         let client = Client::builder("host", "1")
-            .configure(|settings| settings.trusted = true)
+            .configure(|settings| settings.trust_tool_annotations = true)
             .connect(server.address())
             .await
             .expect("connects");

@@ -76,7 +76,7 @@ impl Running {
 fn trusting(authority: &Authority) -> HttpSettings {
     let mut settings = HttpSettings::default();
     settings.tls_roots = authority.pem().into_bytes();
-    settings.only_these_roots = true;
+    settings.only_tls_roots = true;
     settings
 }
 

@@ -137,7 +137,7 @@ async fn disconnecting_with_unread_pipelined_bytes_ends_the_call() {
     let mut options = HttpOptions::default();
     // No write would reveal that the client has left.
     options.stream_upgrade_delay = Duration::from_secs(24 * 3_600);
-    options.keep_alive = options.stream_upgrade_delay;
+    options.keep_alive_interval = options.stream_upgrade_delay;
     let (address, _stop) = start_server(server, options).await;
     // Nothing, one byte, and more than hyper reads while a request is served.
     for ahead in [0, 1, 100_000] {

@@ -28,7 +28,7 @@ struct Application {
 
 fn server(grace: Duration, started: &Arc<Notify>, go_on: &Arc<Notify>) -> Server {
     let mut settings = Settings::default();
-    settings.shutdown_grace = grace;
+    settings.shutdown_timeout = grace;
     let server = Server::builder("mounted", "1").settings(settings).build();
     let (started, go_on) = (started.clone(), go_on.clone());
     server

@@ -392,7 +392,7 @@ fn waiting(began: &Arc<Notify>, go_on: &Arc<Notify>, dropped: &Arc<AtomicBool>) 
         }
     }
     let mut settings = Settings::default();
-    settings.shutdown_grace = TEST_TIMEOUT;
+    settings.shutdown_timeout = TEST_TIMEOUT;
     settings.max_calls = 4;
     let (began, go_on, dropped) = (began.clone(), go_on.clone(), dropped.clone());
     let builder = Server::builder("waiting", "1").settings(settings);

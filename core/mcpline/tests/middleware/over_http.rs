@@ -241,7 +241,7 @@ async fn the_end_of_a_shutdown_answers_waiting_middleware() {
     for before in [true, false] {
         let dropped = Arc::new(AtomicU32::new(0));
         let mut settings = mcpline::Settings::default();
-        settings.shutdown_grace = Duration::from_millis(200);
+        settings.shutdown_timeout = Duration::from_millis(200);
         let server = Server::builder("s", "1")
             .settings(settings)
             .build()

@@ -273,7 +273,7 @@ fn waiting(
 ) -> (Server, UnboundedReceiver<&'static str>) {
     let (sender, ended) = unbounded_channel();
     let mut settings = Settings::default();
-    settings.shutdown_grace = TEST_TIMEOUT;
+    settings.shutdown_timeout = TEST_TIMEOUT;
     let server = Server::builder("acme", "1").settings(settings).build();
     let (started, go_on) = (started.clone(), go_on.clone());
     let server =

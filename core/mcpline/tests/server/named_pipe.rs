@@ -95,7 +95,7 @@ async fn calls_are_cancelled_and_answered_when_serving_stops() {
     let (name, stop) = (unique_name(), Stop::new());
     let pipe = named_pipe(&name, NamedPipeOptions::default()).expect("a pipe");
     let mut settings = Settings::default();
-    settings.shutdown_grace = Duration::from_millis(50);
+    settings.shutdown_timeout = Duration::from_millis(50);
     let serving = Server::builder("weather", "1").settings(settings);
     let serving = with_tools(serving.build().expect("valid"));
     let stopped = stop.clone();

@@ -63,7 +63,7 @@ struct Running {
 /// A server with tools that wait for `go_on`: `waits` reports progress first, `is_silent` does not.
 fn server(grace: Duration, go_on: &Arc<Notify>, handlers: &Handlers) -> Server {
     let mut settings = Settings::default();
-    settings.shutdown_grace = grace;
+    settings.shutdown_timeout = grace;
     let server = Server::builder("ending", "1")
         .settings(settings)
         .build()

@@ -370,7 +370,7 @@ async fn a_handler_is_cancelled_with_its_request_and_its_connection() {
 async fn a_shutdown_lets_lists_finish_within_the_grace_period_and_cancels_them_after_it() {
     for grace in [Duration::ZERO, support::connection::TEST_TIMEOUT] {
         let mut settings = Settings::default();
-        settings.shutdown_grace = grace;
+        settings.shutdown_timeout = grace;
         let builder = Server::builder("lists", "1").settings(settings);
         let server = builder.build().expect("a server");
         let (started, go_on) = (Arc::new(Notify::new()), Arc::new(Notify::new()));

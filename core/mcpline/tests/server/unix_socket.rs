@@ -350,7 +350,7 @@ async fn a_given_listener_keeps_its_file() {
 
 /// A server with a tool that reports that it runs, and then waits for `go_on`.
 fn waiting(grace: Duration, running: &Arc<Notify>, go_on: &Arc<Notify>) -> Server {
-    let server = with_settings(|settings| settings.shutdown_grace = grace);
+    let server = with_settings(|settings| settings.shutdown_timeout = grace);
     let (running, go_on) = (running.clone(), go_on.clone());
     server.tool("waits", "Waits", move |_: Nothing, _: Context| {
         let (running, go_on) = (running.clone(), go_on.clone());
@@ -432,7 +432,7 @@ async fn closes_connections_above_the_limit_until_another_ends() {
 async fn a_client_that_misbehaves_does_not_affect_others() {
     let server = with_echo(with_settings(|settings| {
         settings.wire.max_line_bytes = 10_000;
-        settings.shutdown_grace = Duration::ZERO;
+        settings.shutdown_timeout = Duration::ZERO;
     }));
     let server = server.tool("large", "Returns much", |_: Nothing, _: Context| async {
         "x".repeat(100_000)

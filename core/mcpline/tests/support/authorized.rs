@@ -53,7 +53,7 @@ impl Rig {
         let auth = change(builder, &issuer).build().expect("usable options");
         let mut options = HttpOptions::default();
         options.auth = Some(Arc::new(auth));
-        options.keep_alive = std::time::Duration::from_millis(20);
+        options.keep_alive_interval = std::time::Duration::from_millis(20);
         let http = Http::from_listener(listener, options).expect("an address");
         let stop = Stop::new();
         let signal = stop.clone();

@@ -60,12 +60,12 @@ enum Where {
 #[derive(Clone, Default, Deserialize)]
 struct Settings {
     revisions: Option<Vec<String>>,
-    remembered: Option<String>,
+    era: Option<String>,
     probe: Option<f64>,
     answer: Option<f64>,
     attempts: Option<u32>,
     #[serde(default)]
-    trusted: bool,
+    trust_tool_annotations: bool,
     ping_interval: Option<f64>,
     ping_timeout: Option<f64>,
     max_body_bytes: Option<usize>,
@@ -265,7 +265,7 @@ fn host(wanted: &Settings) -> ClientBuilder {
                 .filter_map(|revision| Revision::parse(revision))
                 .collect();
         }
-        settings.era = match wanted.remembered.as_deref() {
+        settings.era = match wanted.era.as_deref() {
             Some("modern") => Some(Era::Modern),
             Some("legacy") => Some(Era::Legacy),
             _ => None,
@@ -278,7 +278,7 @@ fn host(wanted: &Settings) -> ClientBuilder {
         let reconnect = &mut settings.reconnect;
         reconnect.attempts = wanted.attempts.unwrap_or(reconnect.attempts);
         reconnect.first_delay = Duration::from_millis(20);
-        settings.trusted = wanted.trusted;
+        settings.trust_tool_annotations = wanted.trust_tool_annotations;
         settings.ping_interval = wanted.ping_interval.map(Duration::from_secs_f64);
         let ping = wanted.ping_timeout.map(Duration::from_secs_f64);
         settings.ping_timeout = ping.unwrap_or(settings.ping_timeout);

@@ -31,7 +31,7 @@ static void diagnose(mcpl_log_level level, const char *target, const char *messa
 int main(int count, char **arguments) {
     mcpl_set_diagnostics(MCPL_LOG_WARNING, diagnose, NULL, NULL);
     const char *info = "{\"name\": \"shutdown\", \"version\": \"1\"}";
-    const char *options = "{\"shutdown_grace\": 1}";
+    const char *options = "{\"shutdown_timeout\": 1}";
     mcpl_server *server = mcpl_server_new_with(info, MCPL_AUTO_LENGTH, options, MCPL_AUTO_LENGTH);
     mcpl_status status =
         mcpl_server_add_tool(server, "waits", "Waits until it is cancelled",

@@ -10,7 +10,7 @@ int main(int count, char **arguments) {
     using mcpline::object;
     try {
         const char *info = R"({"name": "shutdown", "version": "1"})";
-        const char *options = R"({"shutdown_grace": 1})";
+        const char *options = R"({"shutdown_timeout": 1})";
         mcpline::Server server(mcpl_server_new_with(info, MCPL_AUTO_LENGTH, options, MCPL_AUTO_LENGTH));
         const auto text = object({{"type", "string"}});
         server.add_tool(

@@ -6,7 +6,7 @@ import { Server } from "mcpline";
 
 import { fetching } from "../../../servers/node/fetching.mjs";
 
-const server = new Server({ name: "shutdown", version: "1", settings: { shutdownGrace: 1000 } });
+const server = new Server({ name: "shutdown", version: "1", settings: { shutdownTimeout: 1000 } });
 const input = { type: "object", properties: { label: { type: "string" } }, required: ["label"] };
 
 server.tool("waits", { description: "Waits until it is cancelled", input }, async ({ label }, ctx) => {

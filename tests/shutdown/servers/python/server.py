@@ -7,7 +7,7 @@ import time
 
 from mcpline import Context, Server, SyncContext
 
-server = Server("shutdown", "1", shutdown_grace=1)
+server = Server("shutdown", "1", shutdown_timeout=1)
 
 
 def write_line(text: str) -> None:

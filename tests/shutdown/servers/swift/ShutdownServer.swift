@@ -14,7 +14,7 @@ func report(_ line: String) {
 @main
 enum ShutdownServer {
     static func main() async throws {
-        let server = try Server("shutdown", version: "1", settings: ServerSettings(shutdownGrace: .seconds(1)))
+        let server = try Server("shutdown", version: "1", settings: ServerSettings(shutdownTimeout: .seconds(1)))
         try server.tool("waits", description: "Waits until it is cancelled") { (label: Label, call) -> String? in
             call.progress(0, total: 1)
             report("waiting \(label.label)")

@@ -24,7 +24,7 @@ pub struct Command {
     directory: Option<PathBuf>,
     stderr: Stderr,
     listener: Option<StderrListener>,
-    pub(super) grace: Duration,
+    pub(super) exit_timeout: Duration,
     /// [`ClientSettings::max_line_bytes`](crate::client::ClientSettings::max_line_bytes) of the client that starts it.
     pub(in crate::client) max_line_bytes: usize,
 }
@@ -116,7 +116,7 @@ impl Command {
             directory: None,
             stderr: Stderr::default(),
             listener: None,
-            grace: Duration::from_secs(2),
+            exit_timeout: Duration::from_secs(2),
             max_line_bytes: MAX_LINE,
         }
     }
@@ -184,8 +184,8 @@ impl Command {
     /// Sets how long the program may take to exit after its standard input is closed, and again after SIGTERM, which
     /// Windows lacks. Default: 2 seconds.
     #[must_use]
-    pub fn grace(mut self, grace: Duration) -> Self {
-        self.grace = grace;
+    pub fn exit_timeout(mut self, exit_timeout: Duration) -> Self {
+        self.exit_timeout = exit_timeout;
         self
     }
 

@@ -62,9 +62,9 @@ impl Dialler for Command {
                 None => LastLines::disabled(),
             };
             let pid = process.id();
-            let grace = self.grace;
+            let exit_timeout = self.exit_timeout;
             let end = move |stdout: ChildStdout, closed, _: io::Result<()>| {
-                shut_down_child(process, descendants, stdout, lines, grace, closed)
+                shut_down_child(process, descendants, stdout, lines, exit_timeout, closed)
             };
             let link: Arc<dyn Link> =
                 PipeLink::open(stdout, stdin, self.max_line_bytes, sink, pid, end);
@@ -84,7 +84,7 @@ async fn shut_down_child(
     descendants: Descendants,
     mut stdout: ChildStdout,
     lines: LastLines,
-    grace: Duration,
+    exit_timeout: Duration,
     closed: bool,
 ) -> ClientError {
     // A child that blocks on a full pipe would not notice that its stdin is closed.
@@ -92,7 +92,7 @@ async fn shut_down_child(
         let mut sink = [0; 4096];
         while matches!(stdout.read(&mut sink).await, Ok(read) if read > 0) {}
     });
-    let status = wait_or_kill(&mut process, &descendants, grace).await;
+    let status = wait_or_kill(&mut process, &descendants, exit_timeout).await;
     draining.abort();
     let stderr = lines.last(STDERR_GRACE).await;
     drop(descendants);
@@ -109,13 +109,13 @@ async fn shut_down_child(
 async fn wait_or_kill(
     process: &mut Process,
     descendants: &Descendants,
-    grace: Duration,
+    exit_timeout: Duration,
 ) -> Option<ExitStatus> {
-    if let Ok(status) = tokio::time::timeout(grace, process.wait()).await {
+    if let Ok(status) = tokio::time::timeout(exit_timeout, process.wait()).await {
         return status.ok();
     }
     if descendants.ask_to_terminate()
-        && let Ok(status) = tokio::time::timeout(grace, process.wait()).await
+        && let Ok(status) = tokio::time::timeout(exit_timeout, process.wait()).await
     {
         return status.ok();
     }

@@ -18,8 +18,8 @@ use super::{ClientMiddleware, ClientMiddlewareFuture, ClientNext, ClientRequest}
 /// A request that the server has not performed is sent again in any case: the server was busy (-31000, HTTP 429 and 503) or
 /// could not be reached. If the server may have performed it (the connection was lost, a timeout elapsed, the server shut down, an
 /// internal error, another HTTP status from 500), only what may be performed twice is: lists, reads, prompts, completions, calls of the [tools that are
-/// named](Self::with_tools), and calls of tools that a [trusted](crate::client::ClientSettings::trusted) server annotates as
-/// read-only or idempotent. Other errors are returned, and so is a result with `isError`. -31000 is the code with which servers of
+/// named](Self::with_tools), and calls of tools that a
+/// [trusted](crate::client::ClientSettings::trust_tool_annotations) server annotates as read-only or idempotent. Other errors are returned, and so is a result with `isError`. -31000 is the code with which servers of
 /// this library refuse a request before a handler runs; use this for other servers only if they mean the same.
 ///
 /// Each attempt has the timeouts of the request, and calls the hooks for tool calls. A request with

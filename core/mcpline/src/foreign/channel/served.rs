@@ -62,7 +62,7 @@ impl Transport for ServedChannel {
         let (end, grace) = tokio::select! {
             end = read(channel, &memory) => (end, Some(EOF_GRACE)),
             () = write(channel, &memory) => (Ok(()), None),
-            () = stop.stopped() => (Ok(()), Some(server.settings().shutdown_grace)),
+            () = stop.stopped() => (Ok(()), Some(server.settings().shutdown_timeout)),
         };
         if end.is_ok()
             && let Some(grace) = grace

@@ -243,7 +243,7 @@ mod servers {
 
     fn server(calls: &Arc<Calls>) -> Server {
         let settings = Settings {
-            shutdown_grace: Duration::from_secs(600),
+            shutdown_timeout: Duration::from_secs(600),
             ..Settings::default()
         };
         let server = Server::builder("test", "1").settings(settings).build();

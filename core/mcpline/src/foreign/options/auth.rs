@@ -45,7 +45,7 @@ options! {
         documentation: Option<String>,
         proxy: Option<String>,
         tls_roots: Option<String>,
-        only_these_roots: bool,
+        only_tls_roots: bool,
     }
 }
 
@@ -97,7 +97,7 @@ impl ResourceServerOptions {
                 .take()
                 .map(String::into_bytes)
                 .unwrap_or_default(),
-            only_these_roots: self.only_these_roots,
+            only_tls_roots: self.only_tls_roots,
             ..HttpSettings::default()
         };
         if self.issuers.is_empty() && !matches!(keys, Keys::Discovered) {

@@ -31,7 +31,7 @@ options! {
         max_list_bytes: Option<usize>,
         max_line_bytes: Option<usize>,
         check_output: Option<bool>,
-        trusted: Option<bool>,
+        trust_tool_annotations: Option<bool>,
         allow_undeclared_capabilities: Option<bool>,
         cache: Option<bool>,
         reconnect_attempts: Option<u32>,
@@ -75,7 +75,7 @@ impl ClientOptions {
         set(&mut settings.max_list_bytes, self.max_list_bytes);
         set(&mut settings.max_line_bytes, self.max_line_bytes);
         set(&mut settings.check_output, self.check_output);
-        set(&mut settings.trusted, self.trusted);
+        set(&mut settings.trust_tool_annotations, self.trust_tool_annotations);
         set(
             &mut settings.allow_undeclared_capabilities,
             self.allow_undeclared_capabilities,

@@ -37,7 +37,7 @@ options! {
         max_sessions: Option<usize>,
         session_idle_timeout: Option<f64>,
         stream_upgrade_delay: Option<f64>,
-        keep_alive: Option<f64>,
+        keep_alive_interval: Option<f64>,
         retry: Option<f64>,
         max_kept_events: Option<usize>,
         max_kept_bytes: Option<usize>,
@@ -81,7 +81,7 @@ impl HttpServingOptions {
         set(&mut options.max_sessions, self.max_sessions);
         set_seconds(&mut options.session_idle_timeout, self.session_idle_timeout)?;
         set_seconds(&mut options.stream_upgrade_delay, self.stream_upgrade_delay)?;
-        set_seconds(&mut options.keep_alive, self.keep_alive)?;
+        set_seconds(&mut options.keep_alive_interval, self.keep_alive_interval)?;
         set_seconds(&mut options.retry, self.retry)?;
         set(&mut options.max_kept_events, self.max_kept_events);
         set(&mut options.max_kept_bytes, self.max_kept_bytes);

@@ -20,7 +20,7 @@ options! {
         headers: Vec<(String, String)>,
         proxy: Option<String>,
         tls_roots: Option<String>,
-        only_these_roots: bool,
+        only_tls_roots: bool,
         connect_timeout: Option<f64>,
         max_redirects: Option<usize>,
         resume_attempts: Option<u32>,
@@ -59,7 +59,7 @@ impl HttpClientOptions {
                 Some(url) => Proxy::Url(url.to_owned()),
             },
             tls_roots: self.tls_roots.map(String::into_bytes).unwrap_or_default(),
-            only_these_roots: self.only_these_roots,
+            only_tls_roots: self.only_tls_roots,
             ..HttpSettings::default()
         };
         set_seconds(&mut settings.connect_timeout, self.connect_timeout)?;

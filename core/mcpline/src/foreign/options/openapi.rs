@@ -30,7 +30,7 @@ options! {
         allow_private_addresses: bool,
         proxy: Option<String>,
         tls_roots: Option<String>,
-        only_these_roots: bool,
+        only_tls_roots: bool,
         connect_timeout: Option<f64>,
     }
 }
@@ -72,7 +72,7 @@ impl OpenApiOptions {
         let given = [
             ("proxy", self.proxy.is_some()),
             ("tls_roots", self.tls_roots.is_some()),
-            ("only_these_roots", self.only_these_roots),
+            ("only_tls_roots", self.only_tls_roots),
             ("connect_timeout", self.connect_timeout.is_some()),
         ];
         match given.iter().find(|(_, is_given)| *is_given) {
@@ -109,7 +109,7 @@ impl OpenApiOptions {
             Some(url) => Proxy::Url(url.to_owned()),
         };
         http.tls_roots = self.tls_roots.map(String::into_bytes).unwrap_or_default();
-        http.only_these_roots = self.only_these_roots;
+        http.only_tls_roots = self.only_tls_roots;
         set_seconds(&mut http.connect_timeout, self.connect_timeout)
     }
 }

@@ -20,7 +20,7 @@ options! {
         inherit_env: bool,
         cwd: Option<String>,
         stderr: StderrMode,
-        grace: Option<f64>,
+        exit_timeout: Option<f64>,
     }
     needs program;
 }
@@ -64,8 +64,8 @@ impl ProgramOptions {
         if let Some(directory) = self.cwd {
             command = command.current_dir(directory);
         }
-        if let Some(grace) = self.grace {
-            command = command.grace(seconds(grace)?);
+        if let Some(exit_timeout) = self.exit_timeout {
+            command = command.exit_timeout(seconds(exit_timeout)?);
         }
         Ok(command)
     }

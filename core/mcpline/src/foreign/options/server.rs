@@ -44,7 +44,7 @@ options! {
         check_output: Option<bool>,
         tool_rate: Option<(u32, u32)>,
         completion_rate: Option<(u32, u32)>,
-        shutdown_grace: Option<f64>,
+        shutdown_timeout: Option<f64>,
         startup_message: Option<bool>,
         debug: Option<bool>,
         traffic_file: Option<PathBuf>,
@@ -177,7 +177,7 @@ impl ServerOptions {
         set(&mut settings.max_state_bytes, self.max_state_bytes);
         settings.tool_rate = self.tool_rate.map(rate);
         settings.completion_rate = self.completion_rate.map(rate);
-        set_seconds(&mut settings.shutdown_grace, self.shutdown_grace)?;
+        set_seconds(&mut settings.shutdown_timeout, self.shutdown_timeout)?;
         settings.startup_message = self.startup_message;
         settings.debug = self.debug;
         settings.traffic_file.clone_from(&self.traffic_file);

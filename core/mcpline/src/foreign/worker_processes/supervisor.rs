@@ -92,7 +92,7 @@ impl WorkerProcesses {
 impl Transport for WorkerProcesses {
     async fn serve(self, server: Server, stop: Stop) -> Result<(), Error> {
         let settings = server.settings();
-        let grace = settings.shutdown_grace.saturating_add(LAST_ANSWERS);
+        let grace = settings.shutdown_timeout.saturating_add(LAST_ANSWERS);
         let mut workers = Workers {
             starter: Starter {
                 socket: self.socket,

@@ -121,7 +121,7 @@ impl Http {
             tracing::info!("{ready}");
         }
         warn_of_address(&server, self.address);
-        let grace = server.inner().settings.shutdown_grace;
+        let grace = server.inner().settings.shutdown_timeout;
         let bound = match self.address.ip() {
             IpAddr::V4(Ipv4Addr::UNSPECIFIED) => None,
             address => Some(address),

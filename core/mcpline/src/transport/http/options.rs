@@ -87,7 +87,7 @@ pub struct HttpOptions {
     /// proxies time out. Default: 10 seconds.
     pub stream_upgrade_delay: Duration,
     /// Interval of comments on event streams without events. Default: 15 seconds.
-    pub keep_alive: Duration,
+    pub keep_alive_interval: Duration,
     /// How long clients should wait before they reconnect to a closed stream. Default: 0.5 seconds.
     pub retry: Duration,
     /// Maximum number of events that a resumable stream keeps for its client. Default: 1,024.
@@ -129,7 +129,7 @@ impl Default for HttpOptions {
             max_sessions: 10_000,
             session_idle_timeout: Duration::from_secs(1_800),
             stream_upgrade_delay: Duration::from_secs(10),
-            keep_alive: Duration::from_secs(15),
+            keep_alive_interval: Duration::from_secs(15),
             retry: Duration::from_millis(500),
             max_kept_events: 1_024,
             max_kept_bytes: 4 * 1024 * 1024,

@@ -238,7 +238,7 @@ pub(super) fn events(shared: &Shared, stream: &Arc<Stream>, after: Option<u64>) 
             "the events after this Last-Event-ID are no longer kept",
         );
     };
-    let mut response = Response::new(Body::events(reader, shared.options.keep_alive));
+    let mut response = Response::new(Body::events(reader, shared.options.keep_alive_interval));
     let headers = response.headers_mut();
     headers.insert(CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
     headers.insert(

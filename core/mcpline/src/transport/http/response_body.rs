@@ -25,7 +25,7 @@ enum Content {
 
 struct Events {
     reader: Reader,
-    keep_alive: Duration,
+    keep_alive_interval: Duration,
     /// Created when the stream is idle for the first time.
     timer: Option<Pin<Box<Sleep>>>,
     /// Whether nothing was sent since the timer was set.
@@ -74,14 +74,14 @@ impl Body {
     }
 
     /// Creates an event stream. If it has ended already it becomes a complete body, because nothing can follow.
-    pub(crate) fn events(mut reader: Reader, keep_alive: Duration) -> Self {
+    pub(crate) fn events(mut reader: Reader, keep_alive_interval: Duration) -> Self {
         if let Some(rest) = reader.take_rest() {
             return Self::full(rest);
         }
         Self {
             kind: Content::Events(Box::new(Events {
                 reader,
-                keep_alive,
+                keep_alive_interval,
                 timer: None,
                 silent: false,
                 given: 0,
@@ -134,15 +134,15 @@ impl Events {
             }
             Poll::Pending => {
                 self.given = 0;
-                let keep_alive = self.keep_alive;
+                let keep_alive_interval = self.keep_alive_interval;
                 let timer = self
                     .timer
-                    .get_or_insert_with(|| Box::pin(tokio::time::sleep(keep_alive)));
+                    .get_or_insert_with(|| Box::pin(tokio::time::sleep(keep_alive_interval)));
                 if !std::mem::replace(&mut self.silent, true) {
-                    timer.as_mut().reset(Instant::now() + keep_alive);
+                    timer.as_mut().reset(Instant::now() + keep_alive_interval);
                 }
                 ready!(timer.as_mut().poll(cx));
-                timer.as_mut().reset(Instant::now() + keep_alive);
+                timer.as_mut().reset(Instant::now() + keep_alive_interval);
                 // Registers the new deadline.
                 let _ = timer.as_mut().poll(cx);
                 Poll::Ready(Some(Ok(Frame::data(COMMENT))))

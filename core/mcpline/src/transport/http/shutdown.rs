@@ -92,7 +92,7 @@ impl HttpService {
     ///
     /// HTTP servers wait for responses, and the event streams of clients never end by themselves: without this, a
     /// graceful shutdown does not end while a client listens. Streams that belong to no call end at once. Calls in flight
-    /// may finish within [`Settings::shutdown_grace`](crate::Settings::shutdown_grace); then they are answered with
+    /// may finish within [`Settings::shutdown_timeout`](crate::Settings::shutdown_timeout); then they are answered with
     /// [`ErrorCode::SHUTTING_DOWN`](crate::protocol::ErrorCode::SHUTTING_DOWN).
     ///
     /// ```no_run
@@ -120,7 +120,7 @@ impl HttpService {
             signal.await;
             // Before the task below runs.
             service.begin_stopping();
-            let grace = service.shared.server.settings().shutdown_grace;
+            let grace = service.shared.server.settings().shutdown_timeout;
             // Not awaited: the HTTP server must stop accepting connections now, and go on writing responses.
             background::spawn_here(async move { service.shut_down(grace).await });
         }

@@ -30,7 +30,7 @@ impl Drop for Run {
 
 fn server() -> Result<Server, mcpline::Error> {
     let mut settings = Settings::default();
-    settings.shutdown_grace = GRACE;
+    settings.shutdown_timeout = GRACE;
     let server = Server::builder("shutdown", "1")
         .settings(settings)
         .build()?;

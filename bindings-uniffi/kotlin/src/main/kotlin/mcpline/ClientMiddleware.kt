@@ -15,7 +15,7 @@ public sealed interface BuiltInClientMiddleware
  *
  * A request that the server did not perform, because it was busy or could not be reached, is always sent again. If the server may
  * have performed it, it is sent again only if that is safe: lists, reads, prompts, completions, calls of [tools], and calls of tools
- * that a [trusted][ClientSettings.trusted] server annotates as read-only or idempotent.
+ * that a [trusted][ClientSettings.trustToolAnnotations] server annotates as read-only or idempotent.
  */
 @Serializable
 public class Retry(

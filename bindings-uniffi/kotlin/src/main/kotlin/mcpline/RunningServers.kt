@@ -56,7 +56,7 @@ internal object RunningServers {
         val servers = all.map { it.server }.toSet()
         // Whatever one of them does, the others are stopped.
         servers.forEach { runCatching { it.close() } }
-        val grace = servers.maxOfOrNull { it.shutdownGrace } ?: Duration.ZERO
+        val grace = servers.maxOfOrNull { it.shutdownTimeout } ?: Duration.ZERO
         runBlocking { withTimeoutOrNull(grace + TRANSPORTS_TIMEOUT) { servers.forEach { it.awaitTransports() } } }
         val deadline = System.nanoTime() + TimeUnit.SECONDS.toNanos(RETURN_TIMEOUT_SECONDS)
         all.forEach { it.ended.await(deadline - System.nanoTime(), TimeUnit.NANOSECONDS) }

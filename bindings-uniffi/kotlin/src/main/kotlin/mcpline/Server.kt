@@ -31,7 +31,7 @@ import mcpline.ffi.Serving
 /** How long handlers may clean up after they were cancelled at the end of the last transport. */
 private val HANDLER_CLEANUP_TIMEOUT = 2.seconds
 
-/** The core's default of [ServerSettings.shutdownGrace]. */
+/** The core's default of [ServerSettings.shutdownTimeout]. */
 private val DEFAULT_SHUTDOWN_GRACE = 5.seconds
 
 /**
@@ -66,7 +66,7 @@ public fun server(
     features: Server.() -> Unit = {},
 ): Server {
     val info = Implementation(name, version, title)
-    val grace = settings.shutdownGrace ?: DEFAULT_SHUTDOWN_GRACE
+    val grace = settings.shutdownTimeout ?: DEFAULT_SHUTDOWN_GRACE
     return Server(info, instructions, options(settings, extensions), grace, context).apply(features)
 }
 
@@ -84,7 +84,7 @@ public class Server internal constructor(
     info: Implementation,
     instructions: String?,
     options: JsonObject,
-    internal val shutdownGrace: Duration,
+    internal val shutdownTimeout: Duration,
     context: CoroutineContext,
 ) {
     internal val native: NativeServer = native {
@@ -448,7 +448,7 @@ public class Server internal constructor(
 
     /**
      * Serves standard input and output, until standard input ends, the server is [closed][close], or the coroutine is
-     * cancelled. Calls in flight may then finish within [ServerSettings.shutdownGrace].
+     * cancelled. Calls in flight may then finish within [ServerSettings.shutdownTimeout].
      *
      * What the program prints to standard output meanwhile goes to standard error.
      */
@@ -456,7 +456,7 @@ public class Server internal constructor(
 
     /**
      * Serves HTTP, until the server is [closed][close] or the coroutine is cancelled. Calls in flight may then finish within
-     * [ServerSettings.shutdownGrace].
+     * [ServerSettings.shutdownTimeout].
      *
      * @param port The port; 0 for any that is free.
      * @param host The address to listen on. Default: loopback.
@@ -504,7 +504,7 @@ public class Server internal constructor(
     }
 
     /**
-     * Stops serving: calls in flight may finish within [ServerSettings.shutdownGrace]. Then [run], [runHttp], [runUnix] and
+     * Stops serving: calls in flight may finish within [ServerSettings.shutdownTimeout]. Then [run], [runHttp], [runUnix] and
      * [serveChannel] return, even if they are still starting. This function does not wait for them.
      *
      * When the JVM ends (SIGTERM, Ctrl-C, `exitProcess`), the library closes all servers and waits for these functions to return.

@@ -102,7 +102,7 @@ public class ServerSettings(
     /** Rate limit of completions, for all clients together. Default: unlimited. */
     public val completionRate: Rate? = null,
     /** Time that calls in flight have to finish after the server is stopped. Default: 5 seconds. */
-    public val shutdownGrace: @Serializable(with = Seconds::class) Duration? = null,
+    public val shutdownTimeout: @Serializable(with = Seconds::class) Duration? = null,
     /**
      * Write one line to stderr when a transport is ready, with the server's name, version, URL, revisions and number
      * of features. Default: over HTTP always, and over stdio if standard input is a terminal, because hosts show what
@@ -240,7 +240,7 @@ public class HttpSettings(
      */
     public val streamUpgradeDelay: @Serializable(with = Seconds::class) Duration? = null,
     /** Interval between keep-alive comments on an idle event stream. Default: 15 seconds. */
-    public val keepAlive: @Serializable(with = Seconds::class) Duration? = null,
+    public val keepAliveInterval: @Serializable(with = Seconds::class) Duration? = null,
     /** Reconnection delay that is sent to clients as `retry` of an event stream. Default: 500 milliseconds. */
     public val retry: @Serializable(with = Seconds::class) Duration? = null,
     /** Maximum number of events kept per resumable stream, for clients that reconnect. Default: 1,024. */
@@ -322,7 +322,7 @@ public class ClientSettings(
      * Trust the annotations of the server's tools. If `true`, a tool call whose connection was lost is sent again if
      * the tool is annotated as read-only or idempotent; otherwise only with `Reissue.Always`. Default: `false`.
      */
-    public val trusted: Boolean? = null,
+    public val trustToolAnnotations: Boolean? = null,
     /**
      * Send requests even if the server has not declared the capability that they need. Default: `false`; such requests
      * fail with [NotSupportedException]. Needed for servers of the official Python SDK before version 2, which declare
@@ -383,7 +383,7 @@ public class HttpClientOptions(
      */
     public val tlsRoots: String? = null,
     /** Trust only `tlsRoots`, not the CA certificates of the system. Default: `false`. */
-    public val onlyTheseRoots: Boolean? = null,
+    public val onlyTlsRoots: Boolean? = null,
     /** Maximum time to reach the server: name resolution, connection, proxy and TLS together. Default: 10 seconds. */
     public val connectTimeout: @Serializable(with = Seconds::class) Duration? = null,
     /** Maximum number of redirects that one request follows. Default: 5. */
@@ -444,7 +444,7 @@ public class ResourceServerSettings(
     /** CA certificates in PEM that are trusted in addition to those of the system. */
     public val tlsRoots: String? = null,
     /** Trust only [tlsRoots], not the CA certificates of the system. Default: `false`. */
-    public val onlyTheseRoots: Boolean? = null,
+    public val onlyTlsRoots: Boolean? = null,
 )
 
 /** Token introspection at an authorization server (RFC 7662), for opaque tokens. */
@@ -482,7 +482,7 @@ public class ProgramOptions(
     /** Destination of the program's stderr. Default: captured; the last lines are part of the error if the program exits. */
     public val stderr: StderrMode? = null,
     /** Time that the program has to exit after its stdin is closed, and again after SIGTERM. Default: 2 seconds. */
-    public val grace: @Serializable(with = Seconds::class) Duration? = null,
+    public val exitTimeout: @Serializable(with = Seconds::class) Duration? = null,
 )
 
 /** Destination of the stderr of a server that a client starts. */
@@ -517,8 +517,8 @@ public enum class Era {
 @Serializable
 public enum class Reissue {
     /**
-     * Repeats lists, reads and similar requests, and calls of tools that are annotated as read-only or idempotent if the
-     * server is [ClientSettings.trusted].
+     * Repeats lists, reads and similar requests, and calls of tools that are annotated as read-only or idempotent if
+     * [ClientSettings.trustToolAnnotations] is on.
      */
     @SerialName("if-safe")
     IfSafe,

@@ -411,7 +411,7 @@ class ServerTest {
     fun `handlers that are cancelled clean up before the end of the lifespan`() = testing {
         val order = mutableListOf<String>()
         val started = CompletableDeferred<Unit>()
-        val server = server("cleaning", "1.0.0", settings = ServerSettings(shutdownGrace = 0.milliseconds)) {
+        val server = server("cleaning", "1.0.0", settings = ServerSettings(shutdownTimeout = 0.milliseconds)) {
             lifespan { serve ->
                 serve()
                 order += "lifespan"

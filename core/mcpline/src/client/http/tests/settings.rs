@@ -40,7 +40,7 @@ async fn rejects_invalid_certificates_and_proxies() {
     roots.tls_roots = b"no PEM".to_vec();
     assert!(misuse(roots).contains("tls_roots"));
     let mut only = settings();
-    only.only_these_roots = true;
+    only.only_tls_roots = true;
     assert!(misuse(only).contains("tls_roots"));
     for url in [
         "",

@@ -60,7 +60,7 @@ async fn encrypted(
 fn trusting(root: &str, only: bool) -> HttpSettings {
     let mut settings = settings();
     settings.tls_roots = root.as_bytes().to_vec();
-    settings.only_these_roots = only;
+    settings.only_tls_roots = only;
     settings
 }
 

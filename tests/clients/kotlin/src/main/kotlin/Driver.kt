@@ -152,12 +152,12 @@ private class Play(private val job: JsonObject) {
         name = "driver"
         settings = ClientSettings(
             revisions = given["revisions"]?.strings(),
-            era = given["remembered"]?.let { if (it.jsonPrimitive.content == "legacy") Era.Legacy else Era.Modern },
+            era = given["era"]?.let { if (it.jsonPrimitive.content == "legacy") Era.Legacy else Era.Modern },
             probeTimeout = given.time("probe"),
             openTimeout = given.time("answer"),
             reconnectAttempts = given.number("attempts"),
             reconnectDelay = QUICKLY,
-            trusted = given.flag("trusted"),
+            trustToolAnnotations = given.flag("trust_tool_annotations"),
             pingInterval = given.time("ping_interval"),
             pingTimeout = given.time("ping_timeout"),
         )

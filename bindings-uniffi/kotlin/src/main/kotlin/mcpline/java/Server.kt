@@ -62,7 +62,7 @@ public class Server private constructor(
         /** For the model: how to use the server. */
         public fun instructions(instructions: String): Builder = apply { this.instructions = instructions }
 
-        /** Settings by the names that [ServerSettings] has: `Map.of("pageSize", 50, "shutdownGrace", Duration.ofSeconds(2))`. */
+        /** Settings by the names that [ServerSettings] has: `Map.of("pageSize", 50, "shutdownTimeout", Duration.ofSeconds(2))`. */
         public fun settings(settings: Map<String, *>): Builder = apply { this.settings = settings }
 
         /** Extensions of the protocol to declare. */
@@ -340,7 +340,7 @@ public class Server private constructor(
     /** The metrics in the text format of Prometheus, if [ServerSettings.metrics] is on. */
     public val metrics: String get() = delegate.metrics
 
-    /** Stops serving: calls in flight may finish within `shutdownGrace`. Does not wait for them; [run] and others return then. */
+    /** Stops serving: calls in flight may finish within `shutdownTimeout`. Does not wait for them; [run] and others return then. */
     override fun close(): Unit = delegate.close()
 
     private fun start(serve: suspend (ready: (String) -> Unit) -> Unit): CompletableFuture<String> {

@@ -347,7 +347,7 @@ class ServerTest {
 
     @Test
     void readsSettingsByName() {
-        var settings = Map.of("pageSize", 5, "shutdownGrace", Duration.ofMillis(1500), "toolRate", List.of(3, 4));
+        var settings = Map.of("pageSize", 5, "shutdownTimeout", Duration.ofMillis(1500), "toolRate", List.of(3, 4));
         assertNotNull(Server.builder("test", "1.0.0").settings(settings).build());
         var wrong = Server.builder("test", "1.0.0").settings(Map.of("pagesize", 5));
         var error = assertThrows(UsageException.class, wrong::build);

@@ -15,7 +15,7 @@ class Label(val label: String)
 /** In one piece, because other handlers write at the same time. */
 fun writeLine(text: String): Unit = synchronized(System.err) { System.err.println(text) }
 
-val waiting = server("shutdown", "1", settings = ServerSettings(shutdownGrace = 1.seconds)) {
+val waiting = server("shutdown", "1", settings = ServerSettings(shutdownTimeout = 1.seconds)) {
     tool<Label>("waits", "Waits until it is cancelled") {
         progress(0, 1)
         writeLine("waiting ${it.label}")
