@@ -115,7 +115,7 @@ SESSIONS = 300
 
 @case(
     "10 more sessions than there is room for, from one address",
-    flags=("--sessions", str(SESSIONS)),
+    flags=("--max-sessions", str(SESSIONS)),
     needs_addresses=True,
     decided_by="core",
 )

@@ -43,7 +43,7 @@ async def large_arguments(attack: Attack) -> None:
 SUSPENDED = 200
 
 
-@case("3 more questions than may be open, from one address", flags=("--suspended", str(SUSPENDED)), decided_by="core")
+@case("3 more questions than may be open, from one address", flags=("--max-suspended-handlers", str(SUSPENDED)), decided_by="core")
 async def many_suspensions(attack: Attack) -> None:
     body, headers = modern_call("test_elicitation", message="?")
     connection = await attack.connect()

@@ -38,7 +38,7 @@ def built(command: Callable[[], list[str]]) -> list[str]:
 
 
 # One client's share in other targets, so that the same bounds apply.
-SHARE_OF_FETCH = ("--peer-bytes", str(128 * 1024 * 1024))
+SHARE_OF_FETCH = ("--max-total-client-bytes", str(128 * 1024 * 1024))
 
 
 def targets(language: str | None) -> list[Target]:

@@ -21,8 +21,8 @@ typedef struct {
     long port;
     long channel; /* the custom transport: 1 without a principal, 2 and 3 with one */
     long page_size;
-    long suspended;
-    long sessions;
+    long max_suspended_handlers;
+    long max_sessions;
     long read_timeout;
     long write_timeout;
     long extras;       /* adds features that only tests/hostile uses */

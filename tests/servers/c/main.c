@@ -25,7 +25,7 @@ static long number(const char *text) {
 /* Returns the HTTP options as JSON, which belongs to the writer. */
 static const char *http_options(mcpl_json *json, const arguments *given) {
     mcpl_json_begin_object(json);
-    put_number_member(json, "max_sessions", given->sessions);
+    put_number_member(json, "max_sessions", given->max_sessions);
     put_number_member(json, "read_timeout", given->read_timeout);
     put_number_member(json, "write_timeout", given->write_timeout);
     mcpl_json_end_object(json);
@@ -44,8 +44,8 @@ int main(int count, char **words) {
         {"--http", &given.port},
         {"--channel", &given.channel},
         {"--page-size", &given.page_size},
-        {"--suspended", &given.suspended},
-        {"--sessions", &given.sessions},
+        {"--max-suspended-handlers", &given.max_suspended_handlers},
+        {"--max-sessions", &given.max_sessions},
         {"--read-timeout", &given.read_timeout},
         {"--write-timeout", &given.write_timeout},
         {"--extras", &given.extras},

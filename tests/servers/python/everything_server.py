@@ -58,7 +58,7 @@ HTTP_OPTIONS = ("max_sessions", "read_timeout", "write_timeout")
 # Features that the server has in addition, or exclusively.
 PARTS = ("extras", "blocking", "more", "extensions", "declared", "tools_only", "prompts_only")
 # Flags that are shorter than the names of their settings.
-FLAGS = {"max_suspended_handlers": "--suspended", "max_sessions": "--sessions"}
+FLAGS = {"max_suspended_handlers": "--max-suspended-handlers", "max_sessions": "--max-sessions"}
 for name in (*SETTINGS, *HTTP_OPTIONS, *PARTS):
     parser.add_argument(FLAGS.get(name, f"--{name.replace('_', '-')}"), dest=name, type=int, metavar="N")
 options = parser.parse_args()

@@ -14,8 +14,8 @@ enum EverythingServer {
         let number = { (name: String) in options[name].flatMap { Int($0) } }
         let settings = ServerSettings(
             pageSize: number("page-size"),
-            maxSuspendedHandlers: number("suspended"),
-            maxTotalClientBytes: number("peer-bytes"),
+            maxSuspendedHandlers: number("max-suspended-handlers"),
+            maxTotalClientBytes: number("max-total-client-bytes"),
             declare: number("declared") == 1 ? ["tools", "prompts", "resources"] : nil
         )
         let server = try everything(settings, parts: Set(options.filter { $0.value == "1" }.keys))
@@ -25,7 +25,7 @@ enum EverythingServer {
             let http = HTTPSettings(
                 readTimeout: number("read-timeout").map { .seconds($0) },
                 writeTimeout: number("write-timeout").map { .seconds($0) },
-                maxSessions: number("sessions")
+                maxSessions: number("max-sessions")
             )
             try await server.runHTTP(port: UInt16(port), settings: http)
         } else {

@@ -15,8 +15,8 @@ fun main(arguments: Array<String>) {
     val number = { name: String -> options[name]?.toLong() }
     val settings = ServerSettings(
         pageSize = number("page-size"),
-        maxSuspendedHandlers = number("suspended"),
-        maxTotalClientBytes = number("peer-bytes"),
+        maxSuspendedHandlers = number("max-suspended-handlers"),
+        maxTotalClientBytes = number("max-total-client-bytes"),
         declare = if (number("declared") == 1L) listOf("tools", "prompts", "resources") else null,
     )
     val parts = options.filterValues { it == "1" }.keys
@@ -37,7 +37,7 @@ fun main(arguments: Array<String>) {
             else -> server.runHttp(
                 port.toInt(),
                 settings = HttpSettings(
-                    maxSessions = number("sessions"),
+                    maxSessions = number("max-sessions"),
                     readTimeout = number("read-timeout")?.seconds,
                     writeTimeout = number("write-timeout")?.seconds,
                 ),
