@@ -21,7 +21,7 @@ TYPE = re.compile(r"\b[A-Z][a-z]+(?:[A-Z][a-z]+)+\b")
 # Names in lower case that are not modules.
 NO_MODULES = {"cfg", "params", "serde_json"}
 # Modules for tests only, which are in no layer.
-TEST_MODULES = {"models"}
+TEST_MODULES = {"race_models"}
 
 
 def problems(text: str) -> list[str]:
