@@ -62,9 +62,11 @@ static void request_waiting(mcpl_call *call, const char *arguments, size_t lengt
   size_t form_length = 0;
   char text[1024];
   (void)arguments, (void)length, (void)user;
-  OK(mcpl_call_request_input_wait(call, "form", MCPL_INPUT_REQUEST_METHOD_ELICIT, FORM, MCPL_AUTO_LENGTH, &form, &form_length));
+  OK(mcpl_call_request_input_wait(call, "form", MCPL_INPUT_REQUEST_METHOD_ELICIT, FORM, MCPL_AUTO_LENGTH, &form,
+                                  &form_length));
   CHECK(strlen(form) == form_length);
-  OK(mcpl_call_request_input_wait(call, "sample", MCPL_INPUT_REQUEST_METHOD_SAMPLE, SAMPLE, MCPL_AUTO_LENGTH, &sample, NULL));
+  OK(mcpl_call_request_input_wait(call, "sample", MCPL_INPUT_REQUEST_METHOD_SAMPLE, SAMPLE, MCPL_AUTO_LENGTH, &sample,
+                                  NULL));
   OK(mcpl_call_request_input_wait(call, "roots", MCPL_INPUT_REQUEST_METHOD_LIST_ROOTS, NULL, 0, &roots, NULL));
   snprintf(text, sizeof text, "%s %s %s", form, sample, roots);
   OK(mcpl_call_reply_text(call, text, MCPL_AUTO_LENGTH));
@@ -79,7 +81,8 @@ static void then_reply(mcpl_call *call, const mcpl_error *error, const char *res
   OK(mcpl_call_reply_text(call, result, length));
 }
 
-static void then_request_roots(mcpl_call *call, const mcpl_error *error, const char *result, size_t length, void *user) {
+static void then_request_roots(mcpl_call *call, const mcpl_error *error, const char *result, size_t length,
+                               void *user) {
   CHECK(error == NULL);
   CHECK(strlen(result) == length);
   CONTAINS(result, "Ada");
@@ -90,15 +93,18 @@ static void request_continuing(mcpl_call *call, const char *arguments, size_t le
   char *result = NULL;
   (void)arguments, (void)length;
   /* This handler runs on a thread that must not wait. */
-  EXPECT(MCPL_WOULD_DEADLOCK, mcpl_call_request_input_wait(call, NULL, MCPL_INPUT_REQUEST_METHOD_ELICIT, FORM, MCPL_AUTO_LENGTH, &result, NULL));
+  EXPECT(MCPL_WOULD_DEADLOCK, mcpl_call_request_input_wait(call, NULL, MCPL_INPUT_REQUEST_METHOD_ELICIT, FORM,
+                                                           MCPL_AUTO_LENGTH, &result, NULL));
   CHECK(result == NULL);
-  OK(mcpl_call_request_input(call, NULL, MCPL_INPUT_REQUEST_METHOD_ELICIT, FORM, MCPL_AUTO_LENGTH, then_request_roots, user, finalized));
+  OK(mcpl_call_request_input(call, NULL, MCPL_INPUT_REQUEST_METHOD_ELICIT, FORM, MCPL_AUTO_LENGTH, then_request_roots,
+                             user, finalized));
 }
 
 static void request_and_pass_on(mcpl_call *call, const char *arguments, size_t length, void *user) {
   char *result = NULL;
   (void)arguments, (void)length;
-  const mcpl_status status = mcpl_call_request_input_wait(call, NULL, MCPL_INPUT_REQUEST_METHOD_ELICIT, FORM, MCPL_AUTO_LENGTH, &result, NULL);
+  const mcpl_status status =
+      mcpl_call_request_input_wait(call, NULL, MCPL_INPUT_REQUEST_METHOD_ELICIT, FORM, MCPL_AUTO_LENGTH, &result, NULL);
   EXPECT(*(mcpl_status *)user, status);
   /* A call that the client has cancelled may have ended. */
   const mcpl_status failed = mcpl_call_fail_with(call, mcpl_last_error());
@@ -203,8 +209,8 @@ static void request_invalid(mcpl_call *call, const char *arguments, size_t lengt
   (void)arguments, (void)length, (void)user;
   for (size_t index = 0; index < sizeof INVALID / sizeof *INVALID; index++) {
     char *result = NULL;
-    EXPECT(MCPL_USAGE_ERROR,
-           mcpl_call_request_input_wait(call, NULL, INVALID[index].what, INVALID[index].params, MCPL_AUTO_LENGTH, &result, NULL));
+    EXPECT(MCPL_USAGE_ERROR, mcpl_call_request_input_wait(call, NULL, INVALID[index].what, INVALID[index].params,
+                                                          MCPL_AUTO_LENGTH, &result, NULL));
     CONTAINS(mcpl_error_message(mcpl_last_error()), INVALID[index].message);
     CHECK(result == NULL);
   }
@@ -258,7 +264,8 @@ static void failing_finalized(void *user) { tally_add(&((struct failing *)user)-
 
 static void request_in_vain(mcpl_call *call, const char *arguments, size_t length, void *user) {
   (void)arguments, (void)length;
-  OK(mcpl_call_request_input(call, NULL, MCPL_INPUT_REQUEST_METHOD_ELICIT, FORM, MCPL_AUTO_LENGTH, then_fail, user, failing_finalized));
+  OK(mcpl_call_request_input(call, NULL, MCPL_INPUT_REQUEST_METHOD_ELICIT, FORM, MCPL_AUTO_LENGTH, then_fail, user,
+                             failing_finalized));
 }
 
 /* A call with an open input request that is not answered. */

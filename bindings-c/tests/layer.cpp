@@ -203,7 +203,7 @@ void custom_requests_are_served() {
   });
   pair.server.on_request("acme/ask", nullptr, [](Call &call) {
     call.request_input_then(MCPL_INPUT_REQUEST_METHOD_ELICIT, Call::elicitation("Who?", form),
-                  [](Call &, const Outcome &answer) { return Result{answer.value().at("/content")}; });
+                            [](Call &, const Outcome &answer) { return Result{answer.value().at("/content")}; });
   });
   pair.server.on_request("acme/text", nullptr, [] { return "text"; });
   pair.server.on_request("acme/list", nullptr, [] { return array({1}); });
@@ -376,20 +376,23 @@ void requesting_input_waits_or_continues() {
     return call.elicit("Who?", form).string("/content/name") + call.list_roots().string("/roots/0/uri") +
            call.sample(R"({"messages":[],"maxTokens":1})").string("/content/text");
   });
-  pair.server.add_tool(
-      R"({"name":"continue","inputSchema":{"type":"object"}})",
-      [](Call &call) {
-        THROWS(MCPL_WOULD_DEADLOCK, call.list_roots());
-        call.request_input_then(MCPL_INPUT_REQUEST_METHOD_ELICIT, Call::elicitation("Who?", form), [](Call &later, const Outcome &outcome) {
-          const std::string name = outcome.value().string("/content/name");
-          later.request_input_then(MCPL_INPUT_REQUEST_METHOD_LIST_ROOTS, nullptr,
-                         [name](Call &, const Outcome &roots) { return name + roots.value().string("/roots/0/uri"); });
-        });
-      },
-      {/*on_io_thread=*/true});
+  pair.server.add_tool(R"({"name":"continue","inputSchema":{"type":"object"}})",
+                       [](Call &call) {
+                         THROWS(MCPL_WOULD_DEADLOCK, call.list_roots());
+                         call.request_input_then(MCPL_INPUT_REQUEST_METHOD_ELICIT, Call::elicitation("Who?", form),
+                                                 [](Call &later, const Outcome &outcome) {
+                                                   const std::string name = outcome.value().string("/content/name");
+                                                   later.request_input_then(
+                                                       MCPL_INPUT_REQUEST_METHOD_LIST_ROOTS, nullptr,
+                                                       [name](Call &, const Outcome &roots) {
+                                                         return name + roots.value().string("/roots/0/uri");
+                                                       });
+                                                 });
+                       },
+                       {/*on_io_thread=*/true});
   pair.server.add_tool("refused", "d", nullptr, [](Call &call) {
     call.request_input_then(MCPL_INPUT_REQUEST_METHOD_SAMPLE, R"({"messages":[],"maxTokens":2})",
-                  [](Call &, const Outcome &outcome) { return outcome.value().string("/content/text"); });
+                            [](Call &, const Outcome &outcome) { return outcome.value().string("/content/text"); });
   });
   pair.client.on_elicit([](const Json &params) {
     CHECK(params.string("/message") == "Who?");

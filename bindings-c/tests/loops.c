@@ -18,7 +18,8 @@ static void wait_here(mcpl_call *call, const char *arguments, size_t length, voi
   char *result = NULL;
   (void)arguments, (void)length, (void)user;
   CHECK(here());
-  EXPECT(MCPL_WOULD_DEADLOCK, mcpl_call_request_input_wait(call, NULL, MCPL_INPUT_REQUEST_METHOD_LIST_ROOTS, NULL, 0, &result, NULL));
+  EXPECT(MCPL_WOULD_DEADLOCK,
+         mcpl_call_request_input_wait(call, NULL, MCPL_INPUT_REQUEST_METHOD_LIST_ROOTS, NULL, 0, &result, NULL));
   CHECK(result == NULL);
   OK(mcpl_call_reply_text(call, "would block", MCPL_AUTO_LENGTH));
 }
@@ -161,7 +162,8 @@ static void request_user_input(mcpl_call *call, const char *arguments, size_t le
   (void)arguments, (void)length, (void)user;
   static const char form[] = "{\"message\": \"?\", \"requestedSchema\": {\"type\": \"object\", \"properties\": {}}}";
   char *answer = NULL;
-  const mcpl_status status = mcpl_call_request_input_wait(call, NULL, MCPL_INPUT_REQUEST_METHOD_ELICIT, form, MCPL_AUTO_LENGTH, &answer, NULL);
+  const mcpl_status status =
+      mcpl_call_request_input_wait(call, NULL, MCPL_INPUT_REQUEST_METHOD_ELICIT, form, MCPL_AUTO_LENGTH, &answer, NULL);
   CHECK(status != MCPL_OK);
   CHECK(mcpl_call_fail_with(call, mcpl_last_error()) == MCPL_OK);
 }

@@ -169,11 +169,12 @@ public:
   ///
   /// Fails with `MCPL_WOULD_DEADLOCK` on threads that must not wait (inline handlers, within a dispatch); use
   /// `request_input_then` there. Keys must differ within a handler; empty keys are numbered.
-  Fallible<Json> request_input(mcpl_input_request_method method, const JsonText &params = nullptr, std::string_view key = {}) {
+  Fallible<Json> request_input(mcpl_input_request_method method, const JsonText &params = nullptr,
+                               std::string_view key = {}) {
     char *result = nullptr;
     std::size_t length = 0;
-    MCPLINE_CHECK(
-        mcpl_call_request_input_wait(used(), detail::Short(key).or_null(), method, params.data(), params.size(), &result, &length));
+    MCPLINE_CHECK(mcpl_call_request_input_wait(used(), detail::Short(key).or_null(), method, params.data(),
+                                               params.size(), &result, &length));
     return Json(detail::taken(result, length));
   }
 
@@ -226,7 +227,8 @@ public:
   /// Sends an input request to the client and returns at once. `then(Call &, const Outcome &)` continues the call; like
   /// a handler, it may return the result or throw. This object no longer holds the call.
   template <class F>
-  Fallible<void> request_input_then(mcpl_input_request_method method, const JsonText &params, F &&then, std::string_view key = {});
+  Fallible<void> request_input_then(mcpl_input_request_method method, const JsonText &params, F &&then,
+                                    std::string_view key = {});
 
   /// Replies with text: one text block (tool), one user message (prompt), or the text of a resource.
   Fallible<void> reply(std::string_view text) { return end(mcpl_call_reply_text(used(), text.data(), text.size())); }
@@ -559,7 +561,8 @@ void handle_notification(mcpl_call *handle, const char *params, std::size_t leng
 } // namespace detail
 
 template <class F>
-Fallible<void> Call::request_input_then(mcpl_input_request_method method, const JsonText &params, F &&then, std::string_view key) {
+Fallible<void> Call::request_input_then(mcpl_input_request_method method, const JsonText &params, F &&then,
+                                        std::string_view key) {
   using UserData = std::decay_t<F>;
   const detail::Short named(key);
   auto kept = std::make_unique<UserData>(std::forward<F>(then));

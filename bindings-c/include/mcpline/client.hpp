@@ -344,10 +344,11 @@ public:
   Fallible<Pending<Json>> request_async(std::string_view method, const JsonText &params,
                                         const RequestOptions &options = detail::default_options()) {
     const detail::Short called(method);
-    return later(options, [&](const mcpl_request_options *table, mcpl_result_callback done, void *user, mcpl_request **request) {
-      return mcpl_client_request_async(client_.get(), called.get(), params.data(), params.size(), table, done, user,
-                                       request);
-    });
+    return later(options,
+                 [&](const mcpl_request_options *table, mcpl_result_callback done, void *user, mcpl_request **request) {
+                   return mcpl_client_request_async(client_.get(), called.get(), params.data(), params.size(), table,
+                                                    done, user, request);
+                 });
   }
 
   /// Asynchronous version that calls `done(const Outcome &)` when the request ends.
@@ -355,11 +356,12 @@ public:
   Fallible<Request> request_async(std::string_view method, const JsonText &params, F &&done,
                                   const RequestOptions &options = detail::default_options()) {
     const detail::Short called(method);
-    return begin(std::forward<F>(done), options,
-                 [&](const mcpl_request_options *table, mcpl_result_callback callback, void *user, mcpl_request **request) {
-                   return mcpl_client_request_async(client_.get(), called.get(), params.data(), params.size(), table,
-                                                    callback, user, request);
-                 });
+    return begin(
+        std::forward<F>(done), options,
+        [&](const mcpl_request_options *table, mcpl_result_callback callback, void *user, mcpl_request **request) {
+          return mcpl_client_request_async(client_.get(), called.get(), params.data(), params.size(), table, callback,
+                                           user, request);
+        });
   }
 
   /// Calls a tool and returns its CallToolResult. `arguments` is an object, or nullptr for none.
@@ -376,10 +378,11 @@ public:
   Fallible<Pending<Json>> call_tool_async(std::string_view name, const JsonText &arguments,
                                           const RequestOptions &options = detail::default_options()) {
     const detail::Short called(name);
-    return later(options, [&](const mcpl_request_options *table, mcpl_result_callback done, void *user, mcpl_request **request) {
-      return mcpl_client_call_tool_async(client_.get(), called.get(), arguments.data(), arguments.size(), table, done,
-                                         user, request);
-    });
+    return later(options,
+                 [&](const mcpl_request_options *table, mcpl_result_callback done, void *user, mcpl_request **request) {
+                   return mcpl_client_call_tool_async(client_.get(), called.get(), arguments.data(), arguments.size(),
+                                                      table, done, user, request);
+                 });
   }
 
   /// Asynchronous version that calls `done(const Outcome &)` when the request ends.
@@ -387,11 +390,12 @@ public:
   Fallible<Request> call_tool_async(std::string_view name, const JsonText &arguments, F &&done,
                                     const RequestOptions &options = detail::default_options()) {
     const detail::Short called(name);
-    return begin(std::forward<F>(done), options,
-                 [&](const mcpl_request_options *table, mcpl_result_callback callback, void *user, mcpl_request **request) {
-                   return mcpl_client_call_tool_async(client_.get(), called.get(), arguments.data(), arguments.size(),
-                                                      table, callback, user, request);
-                 });
+    return begin(
+        std::forward<F>(done), options,
+        [&](const mcpl_request_options *table, mcpl_result_callback callback, void *user, mcpl_request **request) {
+          return mcpl_client_call_tool_async(client_.get(), called.get(), arguments.data(), arguments.size(), table,
+                                             callback, user, request);
+        });
   }
 
   /// Lists all tools of the server, as an array of Tool.
@@ -403,18 +407,20 @@ public:
 
   /// Asynchronous version that returns a future.
   Fallible<Pending<Json>> list_tools_async(const RequestOptions &options = detail::default_options()) {
-    return later(options, [&](const mcpl_request_options *table, mcpl_result_callback done, void *user, mcpl_request **request) {
-      return mcpl_client_list_tools_async(client_.get(), table, done, user, request);
-    });
+    return later(options,
+                 [&](const mcpl_request_options *table, mcpl_result_callback done, void *user, mcpl_request **request) {
+                   return mcpl_client_list_tools_async(client_.get(), table, done, user, request);
+                 });
   }
 
   /// Asynchronous version that calls `done(const Outcome &)` when the request ends.
   template <class F, Callback<F> = 0>
   Fallible<Request> list_tools_async(F &&done, const RequestOptions &options = detail::default_options()) {
-    return begin(std::forward<F>(done), options,
-                 [&](const mcpl_request_options *table, mcpl_result_callback callback, void *user, mcpl_request **request) {
-                   return mcpl_client_list_tools_async(client_.get(), table, callback, user, request);
-                 });
+    return begin(
+        std::forward<F>(done), options,
+        [&](const mcpl_request_options *table, mcpl_result_callback callback, void *user, mcpl_request **request) {
+          return mcpl_client_list_tools_async(client_.get(), table, callback, user, request);
+        });
   }
 
   /// Lists all resources of the server, as an array of Resource.
@@ -426,18 +432,20 @@ public:
 
   /// Asynchronous version that returns a future.
   Fallible<Pending<Json>> list_resources_async(const RequestOptions &options = detail::default_options()) {
-    return later(options, [&](const mcpl_request_options *table, mcpl_result_callback done, void *user, mcpl_request **request) {
-      return mcpl_client_list_resources_async(client_.get(), table, done, user, request);
-    });
+    return later(options,
+                 [&](const mcpl_request_options *table, mcpl_result_callback done, void *user, mcpl_request **request) {
+                   return mcpl_client_list_resources_async(client_.get(), table, done, user, request);
+                 });
   }
 
   /// Asynchronous version that calls `done(const Outcome &)` when the request ends.
   template <class F, Callback<F> = 0>
   Fallible<Request> list_resources_async(F &&done, const RequestOptions &options = detail::default_options()) {
-    return begin(std::forward<F>(done), options,
-                 [&](const mcpl_request_options *table, mcpl_result_callback callback, void *user, mcpl_request **request) {
-                   return mcpl_client_list_resources_async(client_.get(), table, callback, user, request);
-                 });
+    return begin(
+        std::forward<F>(done), options,
+        [&](const mcpl_request_options *table, mcpl_result_callback callback, void *user, mcpl_request **request) {
+          return mcpl_client_list_resources_async(client_.get(), table, callback, user, request);
+        });
   }
 
   /// Lists all resource templates of the server, as an array of ResourceTemplate.
@@ -449,18 +457,20 @@ public:
 
   /// Asynchronous version that returns a future.
   Fallible<Pending<Json>> list_resource_templates_async(const RequestOptions &options = detail::default_options()) {
-    return later(options, [&](const mcpl_request_options *table, mcpl_result_callback done, void *user, mcpl_request **request) {
-      return mcpl_client_list_resource_templates_async(client_.get(), table, done, user, request);
-    });
+    return later(options,
+                 [&](const mcpl_request_options *table, mcpl_result_callback done, void *user, mcpl_request **request) {
+                   return mcpl_client_list_resource_templates_async(client_.get(), table, done, user, request);
+                 });
   }
 
   /// Asynchronous version that calls `done(const Outcome &)` when the request ends.
   template <class F, Callback<F> = 0>
   Fallible<Request> list_resource_templates_async(F &&done, const RequestOptions &options = detail::default_options()) {
-    return begin(std::forward<F>(done), options,
-                 [&](const mcpl_request_options *table, mcpl_result_callback callback, void *user, mcpl_request **request) {
-                   return mcpl_client_list_resource_templates_async(client_.get(), table, callback, user, request);
-                 });
+    return begin(
+        std::forward<F>(done), options,
+        [&](const mcpl_request_options *table, mcpl_result_callback callback, void *user, mcpl_request **request) {
+          return mcpl_client_list_resource_templates_async(client_.get(), table, callback, user, request);
+        });
   }
 
   /// Lists all prompts of the server, as an array of Prompt.
@@ -472,18 +482,20 @@ public:
 
   /// Asynchronous version that returns a future.
   Fallible<Pending<Json>> list_prompts_async(const RequestOptions &options = detail::default_options()) {
-    return later(options, [&](const mcpl_request_options *table, mcpl_result_callback done, void *user, mcpl_request **request) {
-      return mcpl_client_list_prompts_async(client_.get(), table, done, user, request);
-    });
+    return later(options,
+                 [&](const mcpl_request_options *table, mcpl_result_callback done, void *user, mcpl_request **request) {
+                   return mcpl_client_list_prompts_async(client_.get(), table, done, user, request);
+                 });
   }
 
   /// Asynchronous version that calls `done(const Outcome &)` when the request ends.
   template <class F, Callback<F> = 0>
   Fallible<Request> list_prompts_async(F &&done, const RequestOptions &options = detail::default_options()) {
-    return begin(std::forward<F>(done), options,
-                 [&](const mcpl_request_options *table, mcpl_result_callback callback, void *user, mcpl_request **request) {
-                   return mcpl_client_list_prompts_async(client_.get(), table, callback, user, request);
-                 });
+    return begin(
+        std::forward<F>(done), options,
+        [&](const mcpl_request_options *table, mcpl_result_callback callback, void *user, mcpl_request **request) {
+          return mcpl_client_list_prompts_async(client_.get(), table, callback, user, request);
+        });
   }
 
   /// Reads a resource and returns a ReadResourceResult.
@@ -498,9 +510,10 @@ public:
   Fallible<Pending<Json>> read_resource_async(std::string_view uri,
                                               const RequestOptions &options = detail::default_options()) {
     const detail::Short address(uri);
-    return later(options, [&](const mcpl_request_options *table, mcpl_result_callback done, void *user, mcpl_request **request) {
-      return mcpl_client_read_resource_async(client_.get(), address.get(), table, done, user, request);
-    });
+    return later(options,
+                 [&](const mcpl_request_options *table, mcpl_result_callback done, void *user, mcpl_request **request) {
+                   return mcpl_client_read_resource_async(client_.get(), address.get(), table, done, user, request);
+                 });
   }
 
   /// Asynchronous version that calls `done(const Outcome &)` when the request ends.
@@ -508,10 +521,11 @@ public:
   Fallible<Request> read_resource_async(std::string_view uri, F &&done,
                                         const RequestOptions &options = detail::default_options()) {
     const detail::Short address(uri);
-    return begin(std::forward<F>(done), options,
-                 [&](const mcpl_request_options *table, mcpl_result_callback callback, void *user, mcpl_request **request) {
-                   return mcpl_client_read_resource_async(client_.get(), address.get(), table, callback, user, request);
-                 });
+    return begin(
+        std::forward<F>(done), options,
+        [&](const mcpl_request_options *table, mcpl_result_callback callback, void *user, mcpl_request **request) {
+          return mcpl_client_read_resource_async(client_.get(), address.get(), table, callback, user, request);
+        });
   }
 
   /// Gets a prompt and returns a GetPromptResult. `arguments` is an object of strings, or nullptr for none.
@@ -528,10 +542,11 @@ public:
   Fallible<Pending<Json>> get_prompt_async(std::string_view name, const JsonText &arguments,
                                            const RequestOptions &options = detail::default_options()) {
     const detail::Short called(name);
-    return later(options, [&](const mcpl_request_options *table, mcpl_result_callback done, void *user, mcpl_request **request) {
-      return mcpl_client_get_prompt_async(client_.get(), called.get(), arguments.data(), arguments.size(), table, done,
-                                          user, request);
-    });
+    return later(options,
+                 [&](const mcpl_request_options *table, mcpl_result_callback done, void *user, mcpl_request **request) {
+                   return mcpl_client_get_prompt_async(client_.get(), called.get(), arguments.data(), arguments.size(),
+                                                       table, done, user, request);
+                 });
   }
 
   /// Asynchronous version that calls `done(const Outcome &)` when the request ends.
@@ -539,11 +554,12 @@ public:
   Fallible<Request> get_prompt_async(std::string_view name, const JsonText &arguments, F &&done,
                                      const RequestOptions &options = detail::default_options()) {
     const detail::Short called(name);
-    return begin(std::forward<F>(done), options,
-                 [&](const mcpl_request_options *table, mcpl_result_callback callback, void *user, mcpl_request **request) {
-                   return mcpl_client_get_prompt_async(client_.get(), called.get(), arguments.data(), arguments.size(),
-                                                       table, callback, user, request);
-                 });
+    return begin(
+        std::forward<F>(done), options,
+        [&](const mcpl_request_options *table, mcpl_result_callback callback, void *user, mcpl_request **request) {
+          return mcpl_client_get_prompt_async(client_.get(), called.get(), arguments.data(), arguments.size(), table,
+                                              callback, user, request);
+        });
   }
 
   /// Completes an argument and returns a CompleteResult. `params` are the parameters of `completion/complete`.
@@ -556,20 +572,22 @@ public:
   /// Asynchronous version that returns a future.
   Fallible<Pending<Json>> complete_async(const JsonText &params,
                                          const RequestOptions &options = detail::default_options()) {
-    return later(options, [&](const mcpl_request_options *table, mcpl_result_callback done, void *user, mcpl_request **request) {
-      return mcpl_client_complete_async(client_.get(), params.data(), params.size(), table, done, user, request);
-    });
+    return later(
+        options, [&](const mcpl_request_options *table, mcpl_result_callback done, void *user, mcpl_request **request) {
+          return mcpl_client_complete_async(client_.get(), params.data(), params.size(), table, done, user, request);
+        });
   }
 
   /// Asynchronous version that calls `done(const Outcome &)` when the request ends.
   template <class F, Callback<F> = 0>
   Fallible<Request> complete_async(const JsonText &params, F &&done,
                                    const RequestOptions &options = detail::default_options()) {
-    return begin(std::forward<F>(done), options,
-                 [&](const mcpl_request_options *table, mcpl_result_callback callback, void *user, mcpl_request **request) {
-                   return mcpl_client_complete_async(client_.get(), params.data(), params.size(), table, callback, user,
-                                                     request);
-                 });
+    return begin(
+        std::forward<F>(done), options,
+        [&](const mcpl_request_options *table, mcpl_result_callback callback, void *user, mcpl_request **request) {
+          return mcpl_client_complete_async(client_.get(), params.data(), params.size(), table, callback, user,
+                                            request);
+        });
   }
 
   /// Checks that the server responds.
@@ -579,18 +597,20 @@ public:
 
   /// Asynchronous version that returns a future; its value is null.
   Fallible<Pending<Json>> ping_async(const RequestOptions &options = detail::default_options()) {
-    return later(options, [&](const mcpl_request_options *table, mcpl_result_callback done, void *user, mcpl_request **request) {
-      return mcpl_client_ping_async(client_.get(), table, done, user, request);
-    });
+    return later(options,
+                 [&](const mcpl_request_options *table, mcpl_result_callback done, void *user, mcpl_request **request) {
+                   return mcpl_client_ping_async(client_.get(), table, done, user, request);
+                 });
   }
 
   /// Asynchronous version that calls `done(const Outcome &)` when the request ends.
   template <class F, Callback<F> = 0>
   Fallible<Request> ping_async(F &&done, const RequestOptions &options = detail::default_options()) {
-    return begin(std::forward<F>(done), options,
-                 [&](const mcpl_request_options *table, mcpl_result_callback callback, void *user, mcpl_request **request) {
-                   return mcpl_client_ping_async(client_.get(), table, callback, user, request);
-                 });
+    return begin(
+        std::forward<F>(done), options,
+        [&](const mcpl_request_options *table, mcpl_result_callback callback, void *user, mcpl_request **request) {
+          return mcpl_client_ping_async(client_.get(), table, callback, user, request);
+        });
   }
 
   /// Sets the minimum level of log messages that the server sends.
@@ -605,19 +625,21 @@ public:
   /// Asynchronous version that returns a future; its value is null.
   Fallible<Pending<Json>> set_log_level_async(mcpl_log_level least,
                                               const RequestOptions &options = detail::default_options()) {
-    return later(options, [&](const mcpl_request_options *table, mcpl_result_callback done, void *user, mcpl_request **request) {
-      return mcpl_client_set_log_level_async(client_.get(), least, table, done, user, request);
-    });
+    return later(options,
+                 [&](const mcpl_request_options *table, mcpl_result_callback done, void *user, mcpl_request **request) {
+                   return mcpl_client_set_log_level_async(client_.get(), least, table, done, user, request);
+                 });
   }
 
   /// Asynchronous version that calls `done(const Outcome &)` when the request ends.
   template <class F, Callback<F> = 0>
   Fallible<Request> set_log_level_async(mcpl_log_level least, F &&done,
                                         const RequestOptions &options = detail::default_options()) {
-    return begin(std::forward<F>(done), options,
-                 [&](const mcpl_request_options *table, mcpl_result_callback callback, void *user, mcpl_request **request) {
-                   return mcpl_client_set_log_level_async(client_.get(), least, table, callback, user, request);
-                 });
+    return begin(
+        std::forward<F>(done), options,
+        [&](const mcpl_request_options *table, mcpl_result_callback callback, void *user, mcpl_request **request) {
+          return mcpl_client_set_log_level_async(client_.get(), least, table, callback, user, request);
+        });
   }
 
   /// Subscribes to updates to a resource.
@@ -632,9 +654,10 @@ public:
   Fallible<Pending<Json>> subscribe_async(std::string_view uri,
                                           const RequestOptions &options = detail::default_options()) {
     const detail::Short address(uri);
-    return later(options, [&](const mcpl_request_options *table, mcpl_result_callback done, void *user, mcpl_request **request) {
-      return mcpl_client_subscribe_async(client_.get(), address.get(), table, done, user, request);
-    });
+    return later(options,
+                 [&](const mcpl_request_options *table, mcpl_result_callback done, void *user, mcpl_request **request) {
+                   return mcpl_client_subscribe_async(client_.get(), address.get(), table, done, user, request);
+                 });
   }
 
   /// Asynchronous version that calls `done(const Outcome &)` when the request ends.
@@ -642,10 +665,11 @@ public:
   Fallible<Request> subscribe_async(std::string_view uri, F &&done,
                                     const RequestOptions &options = detail::default_options()) {
     const detail::Short address(uri);
-    return begin(std::forward<F>(done), options,
-                 [&](const mcpl_request_options *table, mcpl_result_callback callback, void *user, mcpl_request **request) {
-                   return mcpl_client_subscribe_async(client_.get(), address.get(), table, callback, user, request);
-                 });
+    return begin(
+        std::forward<F>(done), options,
+        [&](const mcpl_request_options *table, mcpl_result_callback callback, void *user, mcpl_request **request) {
+          return mcpl_client_subscribe_async(client_.get(), address.get(), table, callback, user, request);
+        });
   }
 
   /// Unsubscribes from updates to a resource.
@@ -660,9 +684,10 @@ public:
   Fallible<Pending<Json>> unsubscribe_async(std::string_view uri,
                                             const RequestOptions &options = detail::default_options()) {
     const detail::Short address(uri);
-    return later(options, [&](const mcpl_request_options *table, mcpl_result_callback done, void *user, mcpl_request **request) {
-      return mcpl_client_unsubscribe_async(client_.get(), address.get(), table, done, user, request);
-    });
+    return later(options,
+                 [&](const mcpl_request_options *table, mcpl_result_callback done, void *user, mcpl_request **request) {
+                   return mcpl_client_unsubscribe_async(client_.get(), address.get(), table, done, user, request);
+                 });
   }
 
   /// Asynchronous version that calls `done(const Outcome &)` when the request ends.
@@ -670,10 +695,11 @@ public:
   Fallible<Request> unsubscribe_async(std::string_view uri, F &&done,
                                       const RequestOptions &options = detail::default_options()) {
     const detail::Short address(uri);
-    return begin(std::forward<F>(done), options,
-                 [&](const mcpl_request_options *table, mcpl_result_callback callback, void *user, mcpl_request **request) {
-                   return mcpl_client_unsubscribe_async(client_.get(), address.get(), table, callback, user, request);
-                 });
+    return begin(
+        std::forward<F>(done), options,
+        [&](const mcpl_request_options *table, mcpl_result_callback callback, void *user, mcpl_request **request) {
+          return mcpl_client_unsubscribe_async(client_.get(), address.get(), table, callback, user, request);
+        });
   }
 
   /// Notifies the server that the root directories changed.
