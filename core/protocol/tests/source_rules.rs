@@ -86,7 +86,7 @@ const CLOSED: &[(&str, &str, &str)] = &[
     ),
     (
         "protocol/src/json/scan.rs",
-        "Kind",
+        "JsonKind",
         "RFC 8259 defines all of them",
     ),
     (
