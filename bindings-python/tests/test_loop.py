@@ -411,7 +411,7 @@ def test_nothing_undocumented_is_needed():
 def test_undocumented_parts_of_asyncio_are_named_in_one_module_only():
     reaches = re.compile(r"\b(?:_asyncio|_signal|ctypes)\b|\b(?:asyncio|tasks|events|selectors|loop|task)\._(?!_)\w+")
     found = {path.name for path in (SOURCE / "mcpline").glob("*.py") if reaches.search(path.read_text("utf-8"))}
-    assert found == {"_internals.py"}
+    assert found == {"_asyncio_internals.py"}
 
 
 def test_waiting_for_the_task_of_a_call_ends_with_the_call():

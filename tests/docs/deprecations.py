@@ -18,7 +18,7 @@ FILES = {
         ("core/mcpline/src/server/typed_input_requests.rs", "core/mcpline/src/server/context.rs"),
         ("core/mcpline/src/client/builder.rs",),
     ),
-    "Python": (("bindings-python/python/mcpline/context.py",), ("bindings-python/python/mcpline/_setup.py",)),
+    "Python": (("bindings-python/python/mcpline/context.py",), ("bindings-python/python/mcpline/_client_setup.py",)),
     "Node": (("bindings-node/lib/context.ts",), ("bindings-node/lib/client/host.ts",)),
     "C": (("bindings-c/src/input_requests.rs", "bindings-c/src/call.rs"), ("bindings-c/src/client/handlers.rs",)),
     "C header": (("bindings-c/include/mcpline.h",),),
