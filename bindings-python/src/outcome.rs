@@ -4,7 +4,7 @@ use bytes::Bytes;
 use mcpline::foreign::IoAction;
 use mcpline::foreign::results;
 use mcpline::protocol::wire::Raw;
-use mcpline::server::{CallKind, CompletionReply, InputRequest};
+use mcpline::server::{CallKind, CompletionReply, KeyedInputRequest};
 use mcpline::{HandlerError, InputRequestMethod, InputRequired, Reply, RpcError, ToolReply};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyString, PyTuple};

@@ -326,7 +326,7 @@ impl Call {
     }
 
     /// Sends an input request and returns the client's answer; both are JSON.
-    pub async fn ask(
+    pub async fn request_input(
         &self,
         method: String,
         params: Option<String>,

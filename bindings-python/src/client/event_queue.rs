@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 
 use mcpline::client::ConnectionEvent;
 use mcpline::foreign::IoAction;
-use mcpline::foreign::client::{BacklogSlot, InputRequest};
+use mcpline::foreign::client::{BacklogSlot, HostInputRequest};
 use mcpline::protocol::vocabulary::Progress;
 use mcpline::protocol::wire::Raw;
 use pyo3::prelude::*;

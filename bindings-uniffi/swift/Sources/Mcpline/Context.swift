@@ -241,7 +241,7 @@ public final class CallContext: Sendable {
     /// Sends any other request to the client, and returns its result.
     public func request(_ method: String, params: JSONObject? = nil, key: String? = nil) async throws -> JSONObject {
         let call = try open()
-        let answer = try await nativeCall { try await call.ask(method: method, params: params?.text, key: key) }
+        let answer = try await nativeCall { try await call.requestInput(method: method, params: params?.text, key: key) }
         return try JSONObject(parsing: answer)
     }
 }

@@ -73,7 +73,7 @@ impl<'a> RawRef<'a> {
 
     /// Like [`Self::members`], with names that are compared without being decoded.
     pub(crate) fn named_members(self) -> Option<impl Iterator<Item = (MemberName<'a>, Self)>> {
-        let mut walk = self.walk(Kind::Object)?;
+        let mut walk = self.walk(JsonKind::Object)?;
         Some(std::iter::from_fn(move || {
             let (name, value) = walk.next_member()?;
             let name = MemberName {

@@ -218,7 +218,7 @@ public class CallContext internal constructor(private val handlerCall: HandlerCa
 
     /** Sends any other request to the client, and returns its result. */
     public suspend fun request(method: String, params: JsonObject? = null, key: String? = null): JsonObject =
-        json.parseToJsonElement(native { call.ask(method, params?.text(), key) }).jsonObject
+        json.parseToJsonElement(native { call.requestInput(method, params?.text(), key) }).jsonObject
 
     private fun elicited(answer: JsonObject): ElicitResult<JsonObject> =
         when ((answer["action"] as? JsonPrimitive)?.contentOrNull) {

@@ -210,7 +210,7 @@ class HandlerCallsTest {
         for (context in listOf(EmptyCoroutineContext, Dispatchers.IO)) {
             val gate = CompletableDeferred<Unit>()
             val began = AtomicInteger()
-            val settings = ServerSettings(startupMessage = false, shutdownGrace = 30.seconds)
+            val settings = ServerSettings(startupMessage = false, shutdownTimeout = 30.seconds)
             val server = server("calls", "1.0.0", settings = settings, context = context) {
                 tool<Text>("echo") { it.text }
                 tool<Text>("gated") {
