@@ -140,16 +140,16 @@ pub(crate) fn deliver_reply(
     if workers::is_worker() || executor::is_dispatching() {
         owner.library().pool().leave(reply);
     } else {
-        owner.library().completions().push(reply);
+        owner.library().io_queue().push(reply);
     }
 }
 
 /// Has the I/O thread run an action, after those that were delivered before.
-fn deliver(owner: &CallbackTracker, completion: IoAction) {
+fn deliver(owner: &CallbackTracker, action: IoAction) {
     if executor::is_io_thread() {
-        completion.run();
+        action.run();
     } else {
-        owner.library().completions().push(completion);
+        owner.library().io_queue().push(action);
     }
 }
 
@@ -231,8 +231,8 @@ impl OpenCall {
     }
 
     /// Has the I/O thread run an action that belongs to this call.
-    pub(crate) fn deliver(&self, completion: IoAction) {
-        deliver(self.owner(), completion);
+    pub(crate) fn deliver(&self, action: IoAction) {
+        deliver(self.owner(), action);
     }
 
     /// Returns the kind of what is called.

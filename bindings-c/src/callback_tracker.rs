@@ -267,7 +267,7 @@ impl CallbackTracker {
             None => Waiter {
                 // Callbacks that the wait depends on may be those of a server in this process, say.
                 borrowed: Loop::of_this_thread(),
-                ..Waiter::for_thread(self, self.library.pool().block()?)
+                ..Waiter::for_thread(self, self.library.pool().mark_blocked()?)
             },
         })
     }
@@ -277,7 +277,7 @@ impl CallbackTracker {
     pub(crate) fn closing_waiter(&self) -> Waiter<'_> {
         match self.loop_of_this_thread() {
             Some(events) => Waiter::for_loop(self, events),
-            None => Waiter::for_thread(self, self.library.pool().block_anyway()),
+            None => Waiter::for_thread(self, self.library.pool().mark_blocked_anyway()),
         }
     }
 

@@ -8,8 +8,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use crate::status::{Done, Fault};
 
 /// The low bits of a token are its slot, counted from one: no token is `NULL`.
-const PLACE_BITS: u32 = if usize::BITS == 64 { 24 } else { 16 };
-const PLACES: usize = (1 << PLACE_BITS) - 1;
+const SLOT_BITS: u32 = if usize::BITS == 64 { 24 } else { 16 };
+const MAX_SLOTS: usize = (1 << SLOT_BITS) - 1;
 
 /// The open objects of one kind.
 pub(crate) struct Table<T> {
@@ -19,12 +19,12 @@ pub(crate) struct Table<T> {
 }
 
 struct HandleSlots<T> {
-    places: Vec<Slot<T>>,
+    slots: Vec<Slot<T>>,
     free: Vec<u32>,
 }
 
 struct Slot<T> {
-    taken: usize,
+    generation: usize,
     value: Option<T>,
 }
 
@@ -49,7 +49,7 @@ impl<T: Clone> Table<T> {
         Self {
             what,
             open: Mutex::new(HandleSlots {
-                places: Vec::new(),
+                slots: Vec::new(),
                 free: Vec::new(),
             }),
         }
@@ -62,23 +62,26 @@ impl<T: Clone> Table<T> {
     /// Limit exceeded: no slot is free.
     pub(crate) fn open(&self, make: impl FnOnce(Token) -> T) -> Done<T> {
         let mut open = self.lock();
-        let place = match open.free.pop() {
-            Some(place) => place as usize,
-            None if open.places.len() < PLACES => {
-                open.places.push(Slot {
-                    taken: 0,
+        let slot = match open.free.pop() {
+            Some(slot) => slot as usize,
+            None if open.slots.len() < MAX_SLOTS => {
+                open.slots.push(Slot {
+                    generation: 0,
                     value: None,
                 });
-                open.places.len() - 1
+                open.slots.len() - 1
             }
             None => {
-                let text = format!("no more than {PLACES} {}s can be open at once", self.what);
+                let text = format!(
+                    "no more than {MAX_SLOTS} {}s can be open at once",
+                    self.what
+                );
                 return Err(Fault::new(crate::mcpl_status::MCPL_LIMIT_EXCEEDED, text));
             }
         };
-        let entry = &mut open.places[place];
-        entry.taken = entry.taken.wrapping_add(1);
-        let value = make(Token(entry.taken << PLACE_BITS | (place + 1)));
+        let entry = &mut open.slots[slot];
+        entry.generation = entry.generation.wrapping_add(1);
+        let value = make(Token(entry.generation << SLOT_BITS | (slot + 1)));
         entry.value = Some(value.clone());
         Ok(value)
     }
@@ -95,17 +98,17 @@ impl<T: Clone> Table<T> {
         let token = Token::of(handle);
         let open = self.lock();
         let found = self
-            .place(&open, token)
-            .and_then(|place| open.places[place].value.clone());
+            .slot(&open, token)
+            .and_then(|slot| open.slots[slot].value.clone());
         found.ok_or_else(|| Fault::stale_handle(self.what))
     }
 
     /// Ends a token. Returns its object, unless it has ended before.
     pub(crate) fn take(&self, token: Token) -> Option<T> {
         let mut open = self.lock();
-        let place = self.place(&open, token)?;
-        let value = open.places[place].value.take()?;
-        open.free.push(place as u32);
+        let slot = self.slot(&open, token)?;
+        let value = open.slots[slot].value.take()?;
+        open.free.push(slot as u32);
         Some(value)
     }
 
@@ -125,14 +128,14 @@ impl<T: Clone> Table<T> {
     /// Returns all open objects that match a predicate.
     pub(crate) fn all(&self, is: impl Fn(&T) -> bool) -> Vec<T> {
         let open = self.lock();
-        let values = open.places.iter().filter_map(|place| place.value.as_ref());
+        let values = open.slots.iter().filter_map(|slot| slot.value.as_ref());
         values.filter(|value| is(value)).cloned().collect()
     }
 
-    fn place(&self, open: &HandleSlots<T>, token: Token) -> Option<usize> {
-        let place = (token.0 & PLACES).checked_sub(1)?;
-        let taken = open.places.get(place)?.taken;
-        (taken << PLACE_BITS | (place + 1) == token.0).then_some(place)
+    fn slot(&self, open: &HandleSlots<T>, token: Token) -> Option<usize> {
+        let slot = (token.0 & MAX_SLOTS).checked_sub(1)?;
+        let generation = open.slots.get(slot)?.generation;
+        (generation << SLOT_BITS | (slot + 1) == token.0).then_some(slot)
     }
 
     fn lock(&self) -> MutexGuard<'_, HandleSlots<T>> {
@@ -165,7 +168,7 @@ mod tests {
         let table = Table::<u8>::new("thing");
         let null = table.get(std::ptr::null::<u8>()).unwrap_err();
         assert_eq!(null.status, crate::mcpl_status::MCPL_USAGE_ERROR);
-        for number in [1, 7, usize::MAX, 1 << PLACE_BITS] {
+        for number in [1, 7, usize::MAX, 1 << SLOT_BITS] {
             let other = table.get(Token(number).handle::<u8>()).unwrap_err();
             assert_eq!(other.status, crate::mcpl_status::MCPL_STALE_HANDLE);
         }

@@ -38,7 +38,7 @@ pub(crate) struct Pool {
 }
 
 impl Pool {
-    pub(crate) fn new(io: Handle, completions: IoThreadQueue) -> Arc<Self> {
+    pub(crate) fn new(io: Handle, io_queue: IoThreadQueue) -> Arc<Self> {
         let processors = || std::thread::available_parallelism().map_or(FEWEST, usize::from);
         let (max_running, max_spare) = match MOST.load(Ordering::Relaxed) as usize {
             0 => (processors().max(FEWEST), MAX_SPARE_WORKERS),
@@ -60,7 +60,7 @@ impl Pool {
                 rests: Some(executor::is_io_thread),
             };
             let workers = WorkerPool::new(limits, threads);
-            workers.attach(io, completions);
+            workers.attach(io, io_queue);
             Self {
                 workers,
                 threads: Mutex::default(),
@@ -82,8 +82,8 @@ impl Pool {
     }
 
     /// Hands over the result of a callback that may continue afterwards. For callback threads.
-    pub(crate) fn leave(&self, completion: IoAction) {
-        self.workers.complete_early(completion);
+    pub(crate) fn leave(&self, action: IoAction) {
+        self.workers.complete_early(action);
     }
 
     /// Reports that the I/O thread is about to sleep.
@@ -96,14 +96,14 @@ impl Pool {
     /// # Errors
     ///
     /// Limit exceeded: too many workers wait already, for the client whose callback this is or in total.
-    pub(crate) fn block(&self) -> Done<Option<BlockedWorker<'_>>> {
-        let blocked = self.workers.block();
+    pub(crate) fn mark_blocked(&self) -> Done<Option<BlockedWorker<'_>>> {
+        let blocked = self.workers.mark_blocked();
         blocked.map_err(|busy| Fault::new(MCPL_LIMIT_EXCEEDED, busy.to_string()))
     }
 
-    /// Like [`Self::block`], but never refused.
-    pub(crate) fn block_anyway(&self) -> Option<BlockedWorker<'_>> {
-        self.workers.block_anyway()
+    /// Like [`Self::mark_blocked`], but never refused.
+    pub(crate) fn mark_blocked_anyway(&self) -> Option<BlockedWorker<'_>> {
+        self.workers.mark_blocked_anyway()
     }
 
     /// Runs the remaining jobs, ends the workers and waits for their end. Must not be called by a worker.
@@ -223,7 +223,7 @@ mod tests {
         let (pool, beginning, ending) = (other.clone(), begun.clone(), done.clone());
         let waiting = move || {
             // The other pool must treat this thread like one of the host.
-            let blocked = pool.block().unwrap();
+            let blocked = pool.mark_blocked().unwrap();
             let given = Latch::new();
             let giving = given.clone();
             assert!(
@@ -259,7 +259,7 @@ mod tests {
                     all.set(());
                 }
                 drop(left);
-                let _blocked = pool.block().unwrap();
+                let _blocked = pool.mark_blocked().unwrap();
                 let gone = go.0.lock().unwrap();
                 drop(go.1.wait_while(gone, |gone| !*gone).unwrap());
             };

@@ -625,7 +625,7 @@ impl Server {
     fn run_on_io_thread(&self, run: impl FnOnce(&mcpline::Server) + Send + 'static) {
         let core = self.core();
         let run = mcpline::foreign::IoAction::Run(Box::new(move || run(&core)));
-        self.owner.library().completions().push(run);
+        self.owner.library().io_queue().push(run);
     }
 }
 

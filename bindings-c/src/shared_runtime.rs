@@ -21,7 +21,7 @@ use crate::threads;
 /// The I/O thread and the worker pool.
 pub(crate) struct SharedRuntime {
     handle: Handle,
-    completions: IoThreadQueue,
+    io_queue: IoThreadQueue,
     pool: Arc<Pool>,
     ending: Mutex<Option<IoThread>>,
     threads: Mutex<Option<RunningThreads>>,
@@ -130,11 +130,11 @@ impl SharedRuntime {
         let (stop, stopped) = oneshot::channel();
         let thread = threads::start("mcpline-io", Box::new(move || run(&starting, stopped)))?;
         let started = started.take(None);
-        let (handle, completions, pool) = started
+        let (handle, io_queue, pool) = started
             .unwrap_or_else(|| Err(std::io::Error::other("the I/O thread has not started")))?;
         Ok(Arc::new(Self {
             handle,
-            completions,
+            io_queue,
             pool,
             ending: Mutex::new(Some(IoThread { stop, thread })),
             threads: Mutex::new(Some(running)),
@@ -152,8 +152,8 @@ impl SharedRuntime {
         self.handle.spawn(task);
     }
 
-    pub(crate) fn completions(&self) -> &IoThreadQueue {
-        &self.completions
+    pub(crate) fn io_queue(&self) -> &IoThreadQueue {
+        &self.io_queue
     }
 
     pub(crate) fn pool(&self) -> &Arc<Pool> {
@@ -204,16 +204,16 @@ fn run(started: &Latch<StartResult>, stopped: oneshot::Receiver<()>) {
         Err(error) => return started.set(Err(error)),
     };
     let handle = runtime.handle().clone();
-    let completions = IoThreadQueue::start(&handle);
-    let pool = Pool::new(handle.clone(), completions.clone());
+    let io_queue = IoThreadQueue::start(&handle);
+    let pool = Pool::new(handle.clone(), io_queue.clone());
     // Set only here.
     let _ = resting.set(Arc::downgrade(&pool));
-    started.set(Ok((handle, completions.clone(), pool)));
+    started.set(Ok((handle, io_queue.clone(), pool)));
     runtime.block_on(async {
         // Dropping the sender ends the wait as well.
         let _ = stopped.await;
         // Results that workers have queued since the last run.
-        completions.run();
+        io_queue.run();
     });
     // Does not wait for blocking reads: on a terminal one would last until the user presses Enter.
     runtime.shutdown_background();

@@ -14,7 +14,7 @@ import {
   typeName,
 } from "./option_checks.js";
 import { optionNames } from "./option_names.js";
-import { isSchemaOfLibrary } from "./schemas.js";
+import { isSchemaOrShape } from "./schemas.js";
 import type {
   ArgumentTransform,
   MethodOptions,
@@ -224,7 +224,7 @@ export function checkServer(options: unknown, others: readonly unknown[]): void 
 export function checkTool(name: unknown, options: unknown, handler: unknown): void {
   checkName("the name of a tool", name);
   const where = `tool \`${name as string}\``;
-  if (isSchema(options) || (isObject(options) && isShape(options))) {
+  if (isStandardSchema(options) || (isObject(options) && isShape(options))) {
     throw new UsageError(`${where}: pass the schema of the arguments as the option \`input\``);
   }
   checkOptions(where, options, TOOL);
@@ -279,7 +279,7 @@ export function checkPrompt(name: unknown, options: unknown, handler: unknown): 
   checkDefinition(where, options as object, "resource");
   const { arguments: given = {}, complete = {} } = options as PromptOptions;
   checkCompleters(where, complete);
-  if (isSchemaOfLibrary(given)) {
+  if (isSchemaOrShape(given)) {
     checkHandler(where, handler);
     return;
   }
@@ -290,7 +290,7 @@ export function checkPrompt(name: unknown, options: unknown, handler: unknown): 
   }
   for (const [argument, described] of Object.entries(given as Record<string, unknown>)) {
     const place = `${where}: argument \`${argument}\``;
-    if (isSchema(described)) {
+    if (isStandardSchema(described)) {
       throw new UsageError(`${place} is a schema, but other arguments are not: pass a schema for each, or for none`);
     }
     checkOptions(place, described, ARGUMENT);
@@ -328,12 +328,13 @@ export function checkRoute(path: unknown, options: unknown, handler: unknown): v
 function isShape(options: object): boolean {
   const members = Object.entries(options);
   return (
-    members.length > 0 && members.every(([name, member]) => isSchema(member) && closestName(name, TOOL) === undefined)
+    members.length > 0 &&
+    members.every(([name, member]) => isStandardSchema(member) && closestName(name, TOOL) === undefined)
   );
 }
 
 /** Whether a value is the schema of a library. */
-function isSchema(value: unknown): boolean {
+function isStandardSchema(value: unknown): boolean {
   return Object(value) === value && "~standard" in (value as object);
 }
 

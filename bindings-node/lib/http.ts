@@ -431,7 +431,7 @@ function metadataOf(method: string | undefined, document: object | undefined): P
 }
 
 /** Metadata of a protected resource (RFC 9728), and its path. */
-export interface WellKnown {
+export interface MetadataEndpoint {
   /** Path on the origin of the resource. */
   path: string;
   /** The document (RFC 9728, section 2). */
@@ -605,7 +605,7 @@ export class HttpApp<C = unknown> {
    * An application that is mounted under a prefix does not receive requests for this path. Route all methods of it:
    * `app.all(mcp.wellKnown.path, mcp.metadata)`. With `app.get`, browsers get no answer to their preflight requests.
    */
-  get wellKnown(): WellKnown | undefined {
+  get wellKnown(): MetadataEndpoint | undefined {
     const [path, document] = this.#native.wellKnown() ?? [];
     if (path === undefined || document === undefined) {
       return undefined;

@@ -120,7 +120,7 @@ export type { RouteContext, RouteHandler, RouteOptions, RouteReturn } from "./ro
 export { ExtendedResult, Extension } from "./extension.js";
 export type { ClientExtension, ExtensionOptions, ReceivedResult } from "./extension.js";
 export type { Caller, IntrospectionSettings, ResourceServerSettings, VerifiedCaller } from "./auth.js";
-export type { HttpApp, WellKnown } from "./http.js";
+export type { HttpApp, MetadataEndpoint } from "./http.js";
 export type { FastifyReplyLike, FastifyRequestLike, MountedRequestOptions } from "./outer_request.js";
 export type * from "./protocol.js";
 export type { ApiCredential, BasicCredential, OpenApiOperation, OpenApiOptions } from "./openapi.js";

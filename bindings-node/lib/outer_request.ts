@@ -5,7 +5,7 @@ import type { Http2ServerRequest, Http2ServerResponse } from "node:http2";
 
 import { principalJson, type VerifiedCaller } from "./auth.js";
 import { UsageError } from "./errors.js";
-import { mountPrefix } from "./mount_prefix.js";
+import { basePathLength } from "./base_path.js";
 import { checkOptions, closestName } from "./option_checks.js";
 import { optionNames } from "./option_names.js";
 
@@ -67,13 +67,13 @@ export function nodeExchange(
         response.raw.setHeader(name, value);
       }
     }
-    const prefix = mountPrefix(request.raw, request);
+    const prefix = basePathLength(request.raw, request);
     return { request: request.raw, response: response.raw, body: request.body, prefix };
   }
   // Those of HTTP/2 have all that is used here.
   const incoming = request as IncomingMessage;
   const { body } = request as { body?: unknown };
-  return { request: incoming, response: response as ServerResponse, body, prefix: mountPrefix(incoming, incoming) };
+  return { request: incoming, response: response as ServerResponse, body, prefix: basePathLength(incoming, incoming) };
 }
 
 /** Whether the body of a request was read before, so that nothing more arrives. */

@@ -3,7 +3,7 @@
 import { RpcError, UsageError } from "./errors.js";
 import type { Completer, Completers, PromptArgumentOptions, PromptOptions } from "./feature_options.js";
 import type { PromptArgument } from "./protocol.js";
-import { isSchemaOfLibrary, type Schema, usableSchema, type Validate } from "./schemas.js";
+import { isSchemaOrShape, type Schema, usableSchema, type Validate } from "./schemas.js";
 
 /** The arguments of a prompt as they are listed, validated and completed. */
 interface UsableArguments {
@@ -20,7 +20,7 @@ interface UsableArguments {
  */
 export function usableArguments(prompt: string, { arguments: given = {}, complete }: PromptOptions): UsableArguments {
   const where = `prompt \`${prompt}\``;
-  const isSchema = isSchemaOfLibrary(given);
+  const isSchema = isSchemaOrShape(given);
   const fromSchema = isSchema ? argumentsOfSchema(where, given) : undefined;
   const options = isSchema ? {} : (given as Record<string, PromptArgumentOptions>);
   const list = fromSchema?.list ?? Object.entries(options).map(([name, options]) => argumentOf(name, options));

@@ -217,22 +217,22 @@ function isSingleValue({ type, ...others }: Record<string, unknown>): boolean {
 }
 
 /** Whether a value is a schema of a library, or a shape of such schemas. An empty object is neither. */
-export function isSchemaOfLibrary(value: unknown): boolean {
-  if (isStandard(value)) {
+export function isSchemaOrShape(value: unknown): boolean {
+  if (isStandardSchema(value)) {
     return true;
   }
   const members = Object.values(Object(value) as object);
-  return members.length > 0 && members.every(isStandard);
+  return members.length > 0 && members.every(isStandardSchema);
 }
 
-function isStandard(schema: unknown): schema is StandardSchema {
+function isStandardSchema(schema: unknown): schema is StandardSchema {
   // Includes functions, such as arktype's schemas.
   return Object(schema) === schema && "~standard" in (schema as object);
 }
 
 /** Returns the schema of a library, or that of a shape; `undefined` for JSON Schema, which the core checks. */
 function standardOf(schema: Schema, where: string): StandardSchema | undefined {
-  if (isStandard(schema)) {
+  if (isStandardSchema(schema)) {
     return schema;
   }
   // JavaScript programs are not type-checked. The core rejects objects that are not JSON Schema.
@@ -243,18 +243,18 @@ function standardOf(schema: Schema, where: string): StandardSchema | undefined {
     );
   }
   const members = Object.entries(given);
-  const foreign = members.find(([, member]) => !isStandard(member));
+  const foreign = members.find(([, member]) => !isStandardSchema(member));
   if (foreign === undefined) {
     return members.length === 0 ? undefined : objectOf(schema as SchemaShape);
   }
   const { properties } = given as { properties?: unknown };
-  const nested = Object.entries(Object(properties) as object).find(([, member]) => isStandard(member));
+  const nested = Object.entries(Object(properties) as object).find(([, member]) => isStandardSchema(member));
   if (nested !== undefined) {
     throw new UsageError(
       `${where}: property \`${nested[0]}\` of a JSON Schema is a schema of a library; pass \`{ ${nested[0]}: … }\` alone, or only JSON Schema`,
     );
   }
-  if (members.some(([, member]) => isStandard(member))) {
+  if (members.some(([, member]) => isStandardSchema(member))) {
     throw new UsageError(`${where}: \`${foreign[0]}\` is not a schema, but other properties are`);
   }
   if (isOldZod(given) || members.some(([, member]) => isOldZod(member))) {

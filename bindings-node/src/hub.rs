@@ -166,9 +166,8 @@ impl Shared {
     }
 
     /// Hands an action to the I/O thread.
-    pub(crate) fn push(&self, completion: IoAction) -> Result<()> {
-        self.completions()
-            .map(|completions| completions.push(completion))
+    pub(crate) fn push(&self, action: IoAction) -> Result<()> {
+        self.io_queue().map(|io_queue| io_queue.push(action))
     }
 
     /// Hands several actions to the I/O thread at once; `batch` is left empty.
@@ -176,12 +175,11 @@ impl Shared {
         if batch.is_empty() {
             return Ok(());
         }
-        self.completions()
-            .map(|completions| completions.push_all(batch))
+        self.io_queue().map(|io_queue| io_queue.push_all(batch))
     }
 
-    fn completions(&self) -> Result<IoThreadQueue> {
-        self.with_runtime(|runtime| runtime.completions().clone())
+    fn io_queue(&self) -> Result<IoThreadQueue> {
+        self.with_runtime(|runtime| runtime.io_queue().clone())
     }
 
     fn with_runtime<T>(&self, with: impl FnOnce(&Runtime) -> T) -> Result<T> {
@@ -478,16 +476,16 @@ impl Hub {
                     "bug in mcpline: the kind of the handler's result is unknown".into(),
                 )),
             };
-            let completion = IoAction::Reply(open.call, outcome);
+            let action = IoAction::Reply(open.call, outcome);
             if open.is_local {
-                self.here.push(completion);
+                self.here.push(action);
             } else {
-                self.outgoing.push(completion);
+                self.outgoing.push(action);
             }
         }
         if !self.outgoing.is_empty() {
-            let completions = self.shared.completions()?;
-            completions.push_all(&mut self.outgoing);
+            let io_queue = self.shared.io_queue()?;
+            io_queue.push_all(&mut self.outgoing);
         }
         if self.here.is_empty() {
             return Ok(0);
@@ -495,8 +493,8 @@ impl Hub {
         let runtime = self.shared.runtime()?;
         let _entered = runtime.enter();
         self.shared.exchanges.collect(true);
-        for completion in self.here.drain(..) {
-            completion.run();
+        for action in self.here.drain(..) {
+            action.run();
         }
         Ok(self.take_ready())
     }

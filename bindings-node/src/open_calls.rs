@@ -178,10 +178,10 @@ impl Hub {
         let Some(open) = lock(&self.shared.open).take(call) else {
             return Ok(());
         };
-        let completion = IoAction::Reply(open.call, Ok(reply));
+        let action = IoAction::Reply(open.call, Ok(reply));
         match open.is_local {
-            true => self.here.push(completion),
-            false => self.outgoing.push(completion),
+            true => self.here.push(action),
+            false => self.outgoing.push(action),
         }
         Ok(())
     }

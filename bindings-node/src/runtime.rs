@@ -15,7 +15,7 @@ const SETTLING: Duration = Duration::from_secs(1);
 /// A running I/O thread. It ends with the environment.
 pub(crate) struct Runtime {
     handle: Handle,
-    completions: IoThreadQueue,
+    io_queue: IoThreadQueue,
     stop: Option<oneshot::Sender<()>>,
     thread: Option<JoinHandle<()>>,
 }
@@ -31,7 +31,7 @@ impl Runtime {
             .enable_all()
             .build()?;
         let handle = runtime.handle().clone();
-        let completions = IoThreadQueue::start(&handle);
+        let io_queue = IoThreadQueue::start(&handle);
         let (stop, stopped) = oneshot::channel();
         let thread = std::thread::Builder::new()
             .name("mcpline-io".into())
@@ -43,7 +43,7 @@ impl Runtime {
             })?;
         Ok(Self {
             handle,
-            completions,
+            io_queue,
             stop: Some(stop),
             thread: Some(thread),
         })
@@ -53,14 +53,14 @@ impl Runtime {
         &self.handle
     }
 
-    pub(crate) fn completions(&self) -> &IoThreadQueue {
-        &self.completions
+    pub(crate) fn io_queue(&self) -> &IoThreadQueue {
+        &self.io_queue
     }
 
     /// Ends the thread after the actions that were handed over, and waits for its end.
     pub(crate) fn close(mut self) {
         let (sender, receiver) = sync_channel(1);
-        self.completions.push(IoAction::Run(Box::new(move || {
+        self.io_queue.push(IoAction::Run(Box::new(move || {
             // Fails if the wait has timed out.
             let _ = sender.send(());
         })));

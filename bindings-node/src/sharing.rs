@@ -94,10 +94,10 @@ impl Hub {
         let Some(open) = lock(&self.shared.open).take(call) else {
             return;
         };
-        let completion = IoAction::Reply(open.call, Ok(Reply::Sharing(reply)));
+        let action = IoAction::Reply(open.call, Ok(Reply::Sharing(reply)));
         match open.is_local {
-            true => self.here.push(completion),
-            false => self.outgoing.push(completion),
+            true => self.here.push(action),
+            false => self.outgoing.push(action),
         }
     }
 }

@@ -65,7 +65,7 @@ pub(crate) struct Hub {
     calls: OnceLock<CallQueue<Arc<SharedPlan>>>,
     events: Mutex<Vec<Event>>,
     wake: Mutex<Option<Arc<dyn Fn() + Send + Sync>>>,
-    completions: Mutex<Option<IoThreadQueue>>,
+    io_queue: Mutex<Option<IoThreadQueue>>,
 }
 
 impl Hub {
@@ -74,7 +74,7 @@ impl Hub {
             calls: OnceLock::new(),
             events: Mutex::default(),
             wake: Mutex::default(),
-            completions: Mutex::default(),
+            io_queue: Mutex::default(),
         });
         let weak = Arc::downgrade(&hub);
         let queue = CallQueue::new(MAX_WAITING_CALLS, move || {
@@ -94,19 +94,19 @@ impl Hub {
     }
 
     /// Sets the queue that receives results from now on.
-    pub(crate) fn set_completions(&self, completions: Option<IoThreadQueue>) {
-        *lock(&self.completions) = completions;
+    pub(crate) fn set_io_queue(&self, io_queue: Option<IoThreadQueue>) {
+        *lock(&self.io_queue) = io_queue;
     }
 
-    pub(crate) fn completions(&self) -> Option<IoThreadQueue> {
-        lock(&self.completions).clone()
+    pub(crate) fn io_queue(&self) -> Option<IoThreadQueue> {
+        lock(&self.io_queue).clone()
     }
 
-    /// Hands over one completion at once.
-    pub(crate) fn push(&self, py: Python<'_>, completion: IoAction) -> PyResult<()> {
-        match self.completions() {
-            Some(completions) => {
-                completions.push(completion);
+    /// Hands over one action at once.
+    pub(crate) fn push(&self, py: Python<'_>, action: IoAction) -> PyResult<()> {
+        match self.io_queue() {
+            Some(io_queue) => {
+                io_queue.push(action);
                 Ok(())
             }
             None => Err(errors::closed(py, "the server has ended")),
@@ -396,8 +396,8 @@ impl Loop {
         };
         this.draining.store(was_draining, Ordering::Relaxed);
         let ended = std::mem::take(&mut *lock(&this.pending));
-        for completion in ended {
-            completion.run();
+        for action in ended {
+            action.run();
         }
         drained?
     }
@@ -551,14 +551,14 @@ impl Loop {
     }
 
     /// Accepts the result of a call.
-    pub(crate) fn complete(&self, slf: &Bound<'_, Self>, completion: IoAction) -> PyResult<()> {
+    pub(crate) fn complete(&self, slf: &Bound<'_, Self>, action: IoAction) -> PyResult<()> {
         if self.driven.load(Ordering::Relaxed)
-            && let Some(completions) = self.hub.completions()
+            && let Some(io_queue) = self.hub.io_queue()
         {
             // The thread that drives finds it here, even if the next handler blocks.
-            completions.push_and_wake_other(completion);
+            io_queue.push_and_wake_other(action);
         } else {
-            lock(&self.pending).push(completion);
+            lock(&self.pending).push(action);
         }
         self.schedule_flush(slf)
     }
@@ -591,8 +591,8 @@ impl Loop {
         if pending.is_empty() {
             return;
         }
-        match self.hub.completions() {
-            Some(completions) => completions.push_all(&mut pending),
+        match self.hub.io_queue() {
+            Some(io_queue) => io_queue.push_all(&mut pending),
             // The server has ended, so no request is waiting for a response.
             None => {
                 let left = std::mem::take(&mut *pending);

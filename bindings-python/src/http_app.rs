@@ -166,7 +166,11 @@ impl HttpApp {
         let Some(runtime) = &*runtime else {
             return Err(errors::closed(py, "the application has ended"));
         };
-        let (service, hub, grace) = (self.service.clone(), self.hub.clone(), self.shutdown_timeout);
+        let (service, hub, grace) = (
+            self.service.clone(),
+            self.hub.clone(),
+            self.shutdown_timeout,
+        );
         let sharing = lock(&self.sharing).take();
         runtime.handle().spawn(async move {
             service.shut_down(grace).await;
@@ -557,12 +561,12 @@ fn request(scope: &Bound<'_, PyDict>) -> PyResult<(Request<RequestBody>, Feed)> 
 
 /// The metadata of the protected resource, which an outer application serves apart from the mount.
 #[pyclass(frozen, module = "mcpline._native")]
-pub(crate) struct WellKnown {
-    core: mcpline::transport::http::WellKnown,
+pub(crate) struct MetadataEndpoint {
+    core: mcpline::transport::http::MetadataEndpoint,
 }
 
 #[pymethods]
-impl WellKnown {
+impl MetadataEndpoint {
     /// Creates the document for these options, which must contain `auth`.
     #[new]
     fn new(py: Python<'_>, options: &[u8]) -> PyResult<Self> {
@@ -570,7 +574,7 @@ impl WellKnown {
         let auth = auth.ok_or_else(|| {
             errors::usage_error(py, "`auth` is not set, so there is no metadata to serve")
         })?;
-        let core = mcpline::transport::http::WellKnown::of(&auth).ok_or_else(|| {
+        let core = mcpline::transport::http::MetadataEndpoint::of(&auth).ok_or_else(|| {
             errors::usage_error(
                 py,
                 "`auth` has no authorization server, so there is no metadata: set `authorization_servers` or an issuer",

@@ -123,7 +123,7 @@ impl IoDriverParts {
 
     async fn turn(&self, timeout: Option<f64>) -> u8 {
         // Actions that the loop has queued since the last turn.
-        self.runtime.completions().run();
+        self.runtime.io_queue().run();
         let at_once = self.ready_now().await;
         if at_once != 0 || timeout.is_some_and(|timeout| timeout <= 0.0) {
             // All other tasks get one turn: a loop that never idles must not starve the I/O.

@@ -61,7 +61,7 @@ mod _native {
     #[pymodule_export]
     use crate::event_loop::Loop;
     #[pymodule_export]
-    use crate::http_app::{Exchange, HttpApp, WellKnown};
+    use crate::http_app::{Exchange, HttpApp, MetadataEndpoint};
     #[cfg(unix)]
     #[pymodule_export]
     use crate::io_driver::IoDriver;

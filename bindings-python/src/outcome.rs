@@ -285,9 +285,9 @@ pub(crate) fn abandon(call: mcpline::Call) {
 }
 
 /// Ends the calls of a server that has ended, and whose I/O thread no longer can.
-pub(crate) fn reply_here(completions: Vec<IoAction>) {
-    for completion in completions {
-        if let IoAction::Reply(call, outcome) = completion {
+pub(crate) fn reply_here(actions: Vec<IoAction>) {
+    for action in actions {
+        if let IoAction::Reply(call, outcome) = action {
             call.reply(outcome);
         }
     }

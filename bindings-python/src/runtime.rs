@@ -21,7 +21,7 @@ const SETTLING: Duration = Duration::from_secs(1);
 /// A running I/O thread. It ends when the last owner drops it.
 pub(crate) struct Runtime {
     shared: Arc<Shared>,
-    completions: IoThreadQueue,
+    io_queue: IoThreadQueue,
     thread: Mutex<Option<JoinHandle<()>>>,
     process: u32,
 }
@@ -88,7 +88,7 @@ impl Runtime {
             .enable_all()
             .build()
             .map_err(failed)?;
-        let completions = IoThreadQueue::start(runtime.handle());
+        let io_queue = IoThreadQueue::start(runtime.handle());
         let shared = Arc::new(Shared {
             runtime: Some(runtime),
             baton: IoDriverHandoff::default(),
@@ -96,19 +96,19 @@ impl Runtime {
         let thread = std::thread::Builder::new()
             .name("mcpline-io".into())
             .spawn({
-                let (shared, completions) = (shared.clone(), completions.clone());
+                let (shared, io_queue) = (shared.clone(), io_queue.clone());
                 move || {
                     IS_IO_THREAD.set(true);
                     shared.baton.run_io_thread(|baton| {
-                        completions.set_attended(true);
+                        io_queue.set_attended(true);
                         shared.runtime().block_on(async {
                             // Actions that a loop has left behind that drove before.
-                            completions.run();
+                            io_queue.run();
                             baton.wait_until_wanted().await;
                         });
-                        completions.set_attended(false);
+                        io_queue.set_attended(false);
                     });
-                    drop(completions);
+                    drop(io_queue);
                     // Before the thread's Python state is released: values that are dropped here may hold Python
                     // objects.
                     drop(shared);
@@ -118,7 +118,7 @@ impl Runtime {
             .map_err(failed)?;
         Ok(Self {
             shared,
-            completions,
+            io_queue,
             thread: Mutex::new(Some(thread)),
             process: std::process::id(),
         })
@@ -144,8 +144,8 @@ impl Runtime {
         self.process != std::process::id()
     }
 
-    pub(crate) fn completions(&self) -> &IoThreadQueue {
-        &self.completions
+    pub(crate) fn io_queue(&self) -> &IoThreadQueue {
+        &self.io_queue
     }
 
     /// Ends the thread and waits for its end.
@@ -165,7 +165,7 @@ impl Runtime {
     /// Waits until all actions that were handed over are done, for a limited time.
     fn settle(&self, py: Python<'_>) {
         let (sender, receiver) = std::sync::mpsc::sync_channel(1);
-        self.completions.push(IoAction::Run(Box::new(move || {
+        self.io_queue.push(IoAction::Run(Box::new(move || {
             // Fails if the wait has timed out.
             let _ = sender.send(());
         })));

@@ -94,10 +94,9 @@ impl Server {
     /// Returns the I/O thread, started if there is none.
     pub(crate) fn start_runtime(&self, py: Python<'_>) -> PyResult<Arc<Runtime>> {
         let runtime = self.runtime.get(py)?;
-        self.hub
-            .set_completions(Some(runtime.completions().clone()));
+        self.hub.set_io_queue(Some(runtime.io_queue().clone()));
         for pool in [&self.pool, &self.sharing_pool] {
-            pool.attach(runtime.handle().clone(), runtime.completions().clone());
+            pool.attach(runtime.handle().clone(), runtime.io_queue().clone());
         }
         Ok(runtime)
     }

@@ -145,7 +145,7 @@ pub unsafe extern "C" fn mcpl_client_new(
             Arc::new(Client {
                 token,
                 owner,
-                kernel: ClientHandle::configured(callbacks.clone(), configuration),
+                kernel: ClientHandle::unopened(callbacks.clone(), configuration),
                 callbacks,
             })
         });
@@ -285,7 +285,7 @@ mod tests {
             Arc::new(Client {
                 token,
                 owner,
-                kernel: ClientHandle::configured(callbacks.clone(), configuration),
+                kernel: ClientHandle::unopened(callbacks.clone(), configuration),
                 callbacks,
             })
         });

@@ -515,7 +515,7 @@ pub unsafe extern "C" fn mcpl_client_set_config(
                 text::optional("the name", name)?,
             )
         };
-        set_target(&client, Target::configured(path, name)?)
+        set_target(&client, Target::of_configured_server(path, name)?)
     })
 }
 

@@ -3,7 +3,7 @@
 import { InvalidResponseError, UsageError } from "../errors.js";
 import { isPromise } from "../is_promise.js";
 import type { CallToolResult, Revision } from "../protocol.js";
-import { isSchemaOfLibrary, type Schema, validationOf, type Validate } from "../schemas.js";
+import { isSchemaOrShape, type Schema, validationOf, type Validate } from "../schemas.js";
 
 /**
  * The result of a tool call, and its data.
@@ -22,7 +22,7 @@ const ANY_STRUCTURED: Revision = "2026-07-28";
 
 /** Prepares the schema of a caller. Throws UsageError if it is none of a library. */
 export function dataSchema(tool: string, schema: unknown): Validate {
-  if (!isSchemaOfLibrary(schema)) {
+  if (!isSchemaOrShape(schema)) {
     throw new UsageError(
       "`schema` must be a schema of a library that implements Standard Schema, such as `z.object({ … })`, or its shape",
     );

@@ -22,7 +22,7 @@ if typing.TYPE_CHECKING:
     Receive = Callable[[], Awaitable[Message]]
     Send = Callable[[Message], Awaitable[None]]
 
-__all__ = ["Application", "WellKnown"]
+__all__ = ["Application", "MetadataEndpoint"]
 
 # Time in seconds after which a pending request gets a task that detects a disconnecting client. One timer serves all
 # requests, because most are answered earlier.
@@ -137,7 +137,7 @@ class Application:
         return reading
 
     @property
-    def well_known(self) -> WellKnown:
+    def well_known(self) -> MetadataEndpoint:
         """An ASGI application that serves the metadata of the protected resource (RFC 9728).
 
         Clients look for it below the root of the origin, where an application that is mounted under a prefix receives
@@ -146,7 +146,7 @@ class Application:
         Raises:
             UsageError: The option `auth` is not set, or names no authorization server.
         """
-        return WellKnown(_native.WellKnown(self._options))
+        return MetadataEndpoint(_native.MetadataEndpoint(self._options))
 
     async def _other(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "lifespan":
@@ -316,10 +316,10 @@ class Application:
             await self._writer.write(send, b"", False)
 
 
-class WellKnown:
+class MetadataEndpoint:
     """An ASGI 3 application that serves one metadata document (RFC 9728), regardless of the path of the request."""
 
-    def __init__(self, native: _native.WellKnown) -> None:
+    def __init__(self, native: _native.MetadataEndpoint) -> None:
         self._native = native
 
     @property

@@ -215,7 +215,7 @@ def of_url(
 ) -> Setup:
     """Return the setup of a client over HTTP."""
     setup = Setup(options, _HTTP)
-    setup.network = _network_of(url)
+    setup.network = _network_attributes(url)
     given = headers.items() if isinstance(headers, Mapping) else headers or ()
     settings = {**setup.special, "headers": [(name, value) for name, value in given]}
     if auth is not None:
@@ -231,7 +231,7 @@ def of_url(
     return setup
 
 
-def _network_of(url: str) -> dict[str, str | int]:
+def _network_attributes(url: str) -> dict[str, str | int]:
     """Return the attributes of spans that say how a URL is reached. The core refuses an invalid one."""
     from urllib.parse import urlsplit
 

@@ -25,10 +25,10 @@ if typing.TYPE_CHECKING:
     from ._functions import Function
     from .server import Server
 
-__all__ = ["InjectedCall", "injected"]
+__all__ = ["InjectedHandler", "injected"]
 
 
-class InjectedCall(typing.NamedTuple):
+class InjectedHandler(typing.NamedTuple):
     """How to call a handler with dependencies."""
 
     call: Callable[..., Any]
@@ -36,7 +36,7 @@ class InjectedCall(typing.NamedTuple):
     is_async: bool
 
 
-def injected(function: Function, server: Server, *, inline: bool) -> InjectedCall:
+def injected(function: Function, server: Server, *, inline: bool) -> InjectedHandler:
     """Return how to call a handler of a server that has dependencies.
 
     Raises:
@@ -53,8 +53,8 @@ def injected(function: Function, server: Server, *, inline: bool) -> InjectedCal
         raise TypeError(f"{function.name}: inline is for functions without async dependencies; {name} is async")
     server._dependencies.update(reader.known)
     if handler.needs_loop:
-        return InjectedCall(_async_call(handler), is_async=True)
-    return InjectedCall(_sync_call(handler), is_async=False)
+        return InjectedHandler(_async_call(handler), is_async=True)
+    return InjectedHandler(_sync_call(handler), is_async=False)
 
 
 def _sync_call(handler: Provider) -> Callable[..., Any]:

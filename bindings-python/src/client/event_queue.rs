@@ -214,7 +214,7 @@ impl LoopQueue {
         slf: &Bound<'_, Self>,
         event_loop: &Bound<'_, PyAny>,
         runtime: &Arc<Runtime>,
-        completion: IoAction,
+        action: IoAction,
     ) -> PyResult<()> {
         let this = slf.get();
         {
@@ -223,8 +223,8 @@ impl LoopQueue {
                 .iter_mut()
                 .find(|(other, _)| Arc::ptr_eq(other, runtime))
             {
-                Some((_, completions)) => completions.push(completion),
-                None => pending.push((runtime.clone(), vec![completion])),
+                Some((_, actions)) => actions.push(action),
+                None => pending.push((runtime.clone(), vec![action])),
             }
         }
         if this.flush_scheduled.swap(true, Ordering::Relaxed) {
@@ -241,8 +241,8 @@ impl LoopQueue {
     /// Hands over the waiting actions immediately.
     pub(super) fn hand_over(&self) {
         let pending = std::mem::take(&mut *lock(&self.pending));
-        for (runtime, mut completions) in pending {
-            runtime.completions().push_all(&mut completions);
+        for (runtime, mut actions) in pending {
+            runtime.io_queue().push_all(&mut actions);
         }
     }
 }

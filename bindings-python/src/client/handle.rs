@@ -299,7 +299,7 @@ impl Client {
         }
         let waiter = Waiter::new(py)?;
         let closing = self.closing(RequestWaiter::Thread(waiter.clone()));
-        self.runtime.completions().push(closing);
+        self.runtime.io_queue().push(closing);
         waiter.wait(py, None).map(drop)
     }
 
@@ -310,7 +310,7 @@ impl Client {
         for client in clients.iter().filter(|client| !client.runtime.is_foreign()) {
             let task = closing.task(client.handle.closing());
             let task = IoAction::Run(Box::new(task));
-            client.runtime.completions().push(task);
+            client.runtime.io_queue().push(task);
         }
         let timeout = Duration::try_from_secs_f64(timeout).unwrap_or_default();
         py.detach(move || {
@@ -466,8 +466,8 @@ impl Client {
         let py = event_loop.py();
         let unawaited = future.clone_ref(py);
         let reply = RequestWaiter::Future(loop_queue.get().event_queue().clone(), future);
-        let (number, completion) = self.task(reply, work);
-        if let Err(error) = LoopQueue::send(loop_queue, event_loop, &self.runtime, completion) {
+        let (number, action) = self.task(reply, work);
+        if let Err(error) = LoopQueue::send(loop_queue, event_loop, &self.runtime, action) {
             self.cancel_number(number);
             unawaited.call_method0(py, intern!(py, "cancel"))?;
             return Err(error);
@@ -483,8 +483,8 @@ impl Client {
         listener: Option<&Py<PyAny>>,
         work: impl Future<Output = Outcome> + Send + 'static,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let (number, completion) = self.task(RequestWaiter::Thread(waiter.clone()), work);
-        self.runtime.completions().push(completion);
+        let (number, action) = self.task(RequestWaiter::Thread(waiter.clone()), work);
+        self.runtime.io_queue().push(action);
         let outcome = waiter.wait(py, listener);
         let outcome = outcome.inspect_err(|_| self.cancel_number(number))?;
         into_python(py, outcome)
@@ -495,7 +495,7 @@ impl Client {
         let cancelling = IoAction::Run(Box::new(move || {
             running.cancel(number);
         }));
-        self.runtime.completions().push(cancelling);
+        self.runtime.io_queue().push(cancelling);
     }
 
     /// Closing is not cancelled with the task that waits for it.

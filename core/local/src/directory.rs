@@ -23,7 +23,7 @@ const STICKY: u32 = 0o1000;
 
 /// The directory of a service.
 #[derive(Debug)]
-pub(crate) struct Directory {
+pub(crate) struct ServiceDirectory {
     /// The directories that are checked, the outer one first.
     checked: Vec<PathBuf>,
     /// `ROOT/1`.
@@ -35,7 +35,7 @@ pub(crate) struct Directory {
     given_up_locks: Mutex<BTreeSet<String>>,
 }
 
-impl Directory {
+impl ServiceDirectory {
     /// Creates the directory at this address unless it exists, and checks that no other user can read it, or
     /// replace it in its parent.
     pub(crate) fn open(address: Address, own: String) -> Result<Self, LocalError> {
@@ -188,7 +188,7 @@ fn temporary_folder() -> PathBuf {
     PathBuf::from("/tmp")
 }
 
-/// The bus of a service: see [`Directory::bus`].
+/// The bus of a service: see [`ServiceDirectory::bus`].
 fn bus_of(layout: &Path) -> PathBuf {
     layout.join("bus")
 }

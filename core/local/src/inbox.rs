@@ -15,7 +15,7 @@ use tokio::net::{UnixListener, UnixStream};
 use tokio::runtime::Handle;
 use tokio::sync::Semaphore;
 
-use crate::directory::{Directory, unusable};
+use crate::directory::{ServiceDirectory, unusable};
 use crate::error::LocalError;
 use crate::limits::{BACKLOG, MAX_MESSAGE_BYTES, MAX_PEERS};
 use crate::sessions::remove_file;
@@ -35,7 +35,7 @@ pub(crate) struct Inbox {
 
 impl Inbox {
     /// Creates the socket. From then on, others send their messages here.
-    pub(crate) fn bind(directory: &Directory) -> Result<Self, LocalError> {
+    pub(crate) fn bind(directory: &ServiceDirectory) -> Result<Self, LocalError> {
         let folder = directory.bus();
         let name = clock::token()[..NAME_CHARACTERS].replace('-', "_");
         let path = folder.join(&name);

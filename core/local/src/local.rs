@@ -73,7 +73,7 @@ mod unix {
 
     use super::Local;
     use crate::address::Address;
-    use crate::directory::Directory;
+    use crate::directory::ServiceDirectory;
     use crate::error::LocalError;
     use crate::limits::{OPERATION_TIMEOUT, WARNINGS};
     use crate::queue::{Operation, Queue, Reply};
@@ -103,7 +103,7 @@ mod unix {
     impl Process {
         /// Starts the thread.
         fn start(address: Address, subscribers: &Arc<MemorySharing>) -> Result<Self, LocalError> {
-            let directory = Directory::open(address, clock::token())?;
+            let directory = ServiceDirectory::open(address, clock::token())?;
             let queue = Arc::new(Queue::default());
             worker::start(queue.clone(), directory, subscribers.clone())?;
             Ok(Self {

@@ -20,7 +20,7 @@ use mcpline::sharing::SaveOutcome;
 use rustix::fs::FlockOperation;
 
 use crate::digest::file_name;
-use crate::directory::{Directory, private_file};
+use crate::directory::{ServiceDirectory, private_file};
 use crate::limits::{
     GIVEN_UP_LOCK_ATTEMPTS, LOCK_RETRY, LOCK_TIMEOUT, MAX_SESSION_STATE_BYTES, MIN_LOCK_ATTEMPTS,
 };
@@ -72,7 +72,7 @@ fn now() -> u64 {
     })
 }
 
-impl Directory {
+impl ServiceDirectory {
     fn session_file(&self, id: &str) -> PathBuf {
         self.sessions().join(file_name(id))
     }
@@ -302,7 +302,7 @@ mod tests {
     fn sessions_are_saved_while_a_process_keeps_their_lock() {
         let path = std::env::temp_dir().join(format!("mcpline-lock-{}", std::process::id()));
         let open = || {
-            let directory = Directory::open(Address::Path(path.clone()), "own".to_owned());
+            let directory = ServiceDirectory::open(Address::Path(path.clone()), "own".to_owned());
             directory.expect("a directory")
         };
         let (directory, stopped) = (open(), open());

@@ -14,7 +14,7 @@ use bytes::Bytes;
 use mcpline::sharing::LoggedEvents;
 
 use crate::digest::file_name;
-use crate::directory::{Directory, private_file};
+use crate::directory::{ServiceDirectory, private_file};
 use crate::limits::{
     EVENT_BYTES, MAX_READ_BYTES, MAX_SESSION_STREAM_BYTES, MAX_SESSION_STREAMS, MAX_STREAM_BYTES,
     STREAM_CHECK_BYTES,
@@ -190,7 +190,7 @@ fn split_name(stream: &str) -> (&str, &str) {
     stream.split_once('/').unwrap_or((stream, ""))
 }
 
-impl Directory {
+impl ServiceDirectory {
     fn stream_folder(&self, session: &str) -> PathBuf {
         self.streams().join(file_name(session))
     }

@@ -12,7 +12,7 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
-use crate::directory::{Directory, private_file};
+use crate::directory::{ServiceDirectory, private_file};
 use crate::limits::{
     MAX_ENDED_MARKS, MAX_SESSIONS_BYTES, MAX_STREAMS_BYTES, REMOVED_LIFETIME, STREAM_LIFETIME,
     SWEEP_INTERVAL, TEMPORARY_LIFETIME,
@@ -40,7 +40,7 @@ impl Default for Limits {
     }
 }
 
-impl Directory {
+impl ServiceDirectory {
     /// Whether it is time to sweep. The process that learns this sweeps.
     pub(crate) fn is_sweep_due(&self) -> io::Result<bool> {
         let path = self.sweep_marker();
@@ -321,27 +321,27 @@ mod tests {
         }
     }
 
-    fn directory(name: &str) -> (Scratch, Directory) {
+    fn directory(name: &str) -> (Scratch, ServiceDirectory) {
         let name = format!("mcpline-sweep-{}-{name}", std::process::id());
         let path = std::env::temp_dir().join(name);
         let scratch = Scratch(path.clone());
-        let directory = Directory::open(Address::Path(path), "own".to_owned());
+        let directory = ServiceDirectory::open(Address::Path(path), "own".to_owned());
         (scratch, directory.expect("a directory"))
     }
 
-    fn save(directory: &Directory, id: &str, bytes: usize, lifetime: Duration) {
+    fn save(directory: &ServiceDirectory, id: &str, bytes: usize, lifetime: Duration) {
         let session = vec![b'x'; bytes];
         let saved = directory.save(id, &session, &session, Expiry::after(lifetime));
         assert_eq!(saved.expect("saves"), SaveOutcome::Saved);
     }
 
-    fn append(directory: &Directory, stream: &str, bytes: usize) {
+    fn append(directory: &ServiceDirectory, stream: &str, bytes: usize) {
         let mut records = Records::default();
         records.event(0, &vec![b'x'; bytes]);
         directory.append(stream, &records).expect("appended");
     }
 
-    fn is_kept(directory: &Directory, stream: &str) -> bool {
+    fn is_kept(directory: &ServiceDirectory, stream: &str) -> bool {
         let read = directory.read(stream, 0, &mut Readers::default());
         read.expect("reads").is_some()
     }

@@ -8,7 +8,7 @@ use mcpline::sharing::{MemorySharing, SharingError};
 use mcpline_runtime::WarningLimit;
 use tokio::time::{Interval, MissedTickBehavior};
 
-use crate::directory::Directory;
+use crate::directory::ServiceDirectory;
 use crate::error::LocalError;
 use crate::inbox::{Inbox, Receiving};
 use crate::limits::{MARK_BYTES, SWEEP_BYTES, TICK, WARNINGS};
@@ -21,7 +21,7 @@ use crate::sweep::Limits;
 /// What the thread has.
 pub(crate) struct Worker {
     pub(crate) queue: Arc<Queue>,
-    pub(crate) directory: Arc<Directory>,
+    pub(crate) directory: Arc<ServiceDirectory>,
     pub(crate) subscribers: Arc<MemorySharing>,
     /// Bytes written since the latest sweep of this process.
     written: u64,
@@ -32,7 +32,7 @@ pub(crate) struct Worker {
 /// Starts the thread. It ends when the queue is closed.
 pub(crate) fn start(
     queue: Arc<Queue>,
-    directory: Directory,
+    directory: ServiceDirectory,
     subscribers: Arc<MemorySharing>,
 ) -> Result<(), LocalError> {
     let inbox = Inbox::bind(&directory)?;
@@ -189,7 +189,7 @@ impl Worker {
     }
 
     /// Writes, once more if something has removed the directory.
-    fn again<T>(&self, write: impl Fn(&Directory) -> io::Result<T>) -> io::Result<T> {
+    fn again<T>(&self, write: impl Fn(&ServiceDirectory) -> io::Result<T>) -> io::Result<T> {
         match write(&self.directory) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 self.directory.create().map_err(io::Error::other)?;

@@ -7,7 +7,7 @@ use serde_json::Number;
 
 /// A number in the first of these types that can hold it.
 #[derive(Clone, Copy)]
-enum NumberKind {
+enum NumberValue {
     Integer(i64),
     /// Larger than the maximum of those.
     Large(u64),
@@ -21,13 +21,13 @@ const EXACT: u64 = 1 << 53;
 const BEYOND_I64: f64 = 9_223_372_036_854_775_808.0;
 const BEYOND_U64: f64 = 18_446_744_073_709_551_616.0;
 
-fn number_kind(number: &Number) -> NumberKind {
+fn number_value(number: &Number) -> NumberValue {
     if let Some(integer) = number.as_i64() {
-        NumberKind::Integer(integer)
+        NumberValue::Integer(integer)
     } else if let Some(large) = number.as_u64() {
-        NumberKind::Large(large)
+        NumberValue::Large(large)
     } else {
-        NumberKind::Float(number.as_f64().unwrap_or(f64::NAN))
+        NumberValue::Float(number.as_f64().unwrap_or(f64::NAN))
     }
 }
 
@@ -44,32 +44,32 @@ fn is_integral_float(float: f64) -> bool {
 
 /// Whether a number is integral, as 1.0 is.
 pub(crate) fn is_integer(number: &Number) -> bool {
-    match number_kind(number) {
-        NumberKind::Integer(_) | NumberKind::Large(_) => true,
-        NumberKind::Float(float) => is_integral_float(float),
+    match number_value(number) {
+        NumberValue::Integer(_) | NumberValue::Large(_) => true,
+        NumberValue::Float(float) => is_integral_float(float),
     }
 }
 
 /// Whether a number is written without a fraction, which draft 4 requires of integers; the notation of numbers beyond
 /// 64 bits is unknown.
 pub(crate) fn is_integer_literal(number: &Number) -> bool {
-    match number_kind(number) {
-        NumberKind::Integer(_) | NumberKind::Large(_) => true,
-        NumberKind::Float(float) => float.abs() >= BEYOND_I64,
+    match number_value(number) {
+        NumberValue::Integer(_) | NumberValue::Large(_) => true,
+        NumberValue::Float(float) => float.abs() >= BEYOND_I64,
     }
 }
 
 /// An integer of at least zero; values beyond any length become the largest.
 pub(crate) fn natural(number: &Number) -> Option<u64> {
-    match number_kind(number) {
-        NumberKind::Integer(integer) => u64::try_from(integer).ok(),
-        NumberKind::Large(large) => Some(large),
+    match number_value(number) {
+        NumberValue::Integer(integer) => u64::try_from(integer).ok(),
+        NumberValue::Large(large) => Some(large),
         #[expect(
             clippy::cast_possible_truncation,
             clippy::cast_sign_loss,
             reason = "whole, not negative; the cast saturates"
         )]
-        NumberKind::Float(float) => {
+        NumberValue::Float(float) => {
             (float >= 0.0 && is_integral_float(float)).then_some(float as u64)
         }
     }
@@ -82,22 +82,22 @@ pub(crate) fn is_positive(number: &Number) -> bool {
 
 /// Compares two numbers.
 pub(crate) fn compare(left: &Number, right: &Number) -> Ordering {
-    match (number_kind(left), number_kind(right)) {
-        (NumberKind::Integer(left), NumberKind::Integer(right)) => left.cmp(&right),
-        (NumberKind::Integer(_), NumberKind::Large(_)) => Ordering::Less,
-        (NumberKind::Large(_), NumberKind::Integer(_)) => Ordering::Greater,
-        (NumberKind::Large(left), NumberKind::Large(right)) => left.cmp(&right),
-        (NumberKind::Float(left), NumberKind::Float(right)) => compare_floats(left, right),
-        (NumberKind::Integer(left), NumberKind::Float(right)) => {
+    match (number_value(left), number_value(right)) {
+        (NumberValue::Integer(left), NumberValue::Integer(right)) => left.cmp(&right),
+        (NumberValue::Integer(_), NumberValue::Large(_)) => Ordering::Less,
+        (NumberValue::Large(_), NumberValue::Integer(_)) => Ordering::Greater,
+        (NumberValue::Large(left), NumberValue::Large(right)) => left.cmp(&right),
+        (NumberValue::Float(left), NumberValue::Float(right)) => compare_floats(left, right),
+        (NumberValue::Integer(left), NumberValue::Float(right)) => {
             compare_integer_with_float(left, right)
         }
-        (NumberKind::Float(left), NumberKind::Integer(right)) => {
+        (NumberValue::Float(left), NumberValue::Integer(right)) => {
             compare_integer_with_float(right, left).reverse()
         }
-        (NumberKind::Large(left), NumberKind::Float(right)) => {
+        (NumberValue::Large(left), NumberValue::Float(right)) => {
             compare_large_with_float(left, right)
         }
-        (NumberKind::Float(left), NumberKind::Large(right)) => {
+        (NumberValue::Float(left), NumberValue::Large(right)) => {
             compare_large_with_float(right, left).reverse()
         }
     }
@@ -147,15 +147,15 @@ fn compare_large_with_float(large: u64, float: f64) -> Ordering {
     reason = "whole, and in range"
 )]
 pub(crate) fn hash(number: &Number, state: &mut impl Hasher) {
-    match number_kind(number) {
-        NumberKind::Integer(integer) => integer.hash(state),
-        NumberKind::Large(large) => large.hash(state),
-        NumberKind::Float(float) if !is_integral_float(float) => float.to_bits().hash(state),
-        NumberKind::Float(float) if float.abs() < BEYOND_I64 => (float as i64).hash(state),
-        NumberKind::Float(float) if (0.0..BEYOND_U64).contains(&float) => {
+    match number_value(number) {
+        NumberValue::Integer(integer) => integer.hash(state),
+        NumberValue::Large(large) => large.hash(state),
+        NumberValue::Float(float) if !is_integral_float(float) => float.to_bits().hash(state),
+        NumberValue::Float(float) if float.abs() < BEYOND_I64 => (float as i64).hash(state),
+        NumberValue::Float(float) if (0.0..BEYOND_U64).contains(&float) => {
             (float as u64).hash(state)
         }
-        NumberKind::Float(float) => float.to_bits().hash(state),
+        NumberValue::Float(float) => float.to_bits().hash(state),
     }
 }
 
@@ -168,10 +168,10 @@ struct Decimal {
 impl Decimal {
     /// The digits in the shortest text of the number, without the sign.
     fn of(number: &Number) -> Option<Self> {
-        let whole = match number_kind(number) {
-            NumberKind::Integer(integer) => Some(integer.unsigned_abs()),
-            NumberKind::Large(large) => Some(large),
-            NumberKind::Float(_) => None,
+        let whole = match number_value(number) {
+            NumberValue::Integer(integer) => Some(integer.unsigned_abs()),
+            NumberValue::Large(large) => Some(large),
+            NumberValue::Float(_) => None,
         };
         if let Some(digits) = whole {
             let exponent = 0;

@@ -75,7 +75,9 @@ impl Flow<'_> {
                 granting.obtain_with_user_consent(&**user_agent).await?
             }
             GrantKind::User(None) => {
-                return Err(AuthError::Unattended("none is set".to_owned()));
+                return Err(AuthError::Unattended(
+                    "set one, or use a grant that needs no user".to_owned(),
+                ));
             }
             GrantKind::Client => {
                 granting

@@ -182,7 +182,8 @@ impl ClientBuilder {
     /// Like [`on_request`](Self::on_request), with raw parameters. For bindings.
     #[must_use]
     pub fn request_with(mut self, method: &str, request_handler: HostRequestHandler) -> Self {
-        self.handlers.serve_request(method, request_handler);
+        self.handlers
+            .register_request_handler(method, request_handler);
         self
     }
 

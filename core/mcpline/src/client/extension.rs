@@ -137,7 +137,7 @@ impl Extension {
             handlers.register_resolver(name, resolver);
         }
         for (method, request_handler) in self.requests {
-            handlers.serve_request(&method, request_handler);
+            handlers.register_request_handler(&method, request_handler);
         }
         let declared = handlers
             .capabilities

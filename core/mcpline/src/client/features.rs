@@ -18,7 +18,7 @@ use crate::client_error::ClientError;
 
 use super::Client;
 use super::cursors::Cursors;
-use super::decoding::decode_elsewhere;
+use super::offloaded_decoding::decode_offloaded;
 use super::settings::RequestOptions;
 
 macro_rules! list {
@@ -340,7 +340,7 @@ impl Client {
         let result = self.request(method, params.as_ref(), options).await?;
         let decoded = match result.as_bytes().len() <= MAX_INLINE_DECODED_BYTES {
             true => result.decode(),
-            false => Box::pin(decode_elsewhere(self.inner().handlers.peer, result))
+            false => Box::pin(decode_offloaded(self.inner().handlers.peer, result))
                 .await
                 .ok_or(ClientError::Closed)?,
         };

@@ -31,9 +31,9 @@ use crate::trace_context::TraceContext;
 use crate::turn_queue::PeerId;
 
 use super::connection_events::ConnectionListener;
-use super::decoding::decode_elsewhere;
 use super::extension::Resolver;
 use super::middleware::ClientMiddlewares;
+use super::offloaded_decoding::decode_offloaded;
 use super::request_log::RequestLog;
 use super::tool_call_hooks::ToolCallHooks;
 
@@ -112,7 +112,11 @@ impl Handlers {
     }
 
     /// Registers the handler of a custom request.
-    pub(super) fn serve_request(&mut self, method: &str, request_handler: HostRequestHandler) {
+    pub(super) fn register_request_handler(
+        &mut self,
+        method: &str,
+        request_handler: HostRequestHandler,
+    ) {
         let outcome = match check_custom_request(method) {
             Ok(()) if self.requests.contains_key(method) => Err("it has one already"),
             checked => checked,
@@ -335,7 +339,7 @@ where
             let params = request.params.unwrap_or_else(|| Raw::from_trusted("{}"));
             let params = match params.as_bytes().len() <= MAX_INLINE_DECODED_BYTES {
                 true => params.decode(),
-                false => decode_elsewhere(peer, params)
+                false => decode_offloaded(peer, params)
                     .await
                     .ok_or_else(closing_error)?,
             };

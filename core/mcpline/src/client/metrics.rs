@@ -12,8 +12,8 @@ use mcpline_runtime::clock;
 
 use crate::client_error::ClientError;
 use crate::metrics::{
-    Histogram, Kind, Labels, Operation, OperationDurations, OperationError, OperationNames,
-    SeriesName, SessionDurations, Text,
+    FeatureLabel, Histogram, Kind, Labels, Operation, OperationDurations, OperationError,
+    OperationNames, SessionDurations, Text,
 };
 use crate::span::is_tool_error;
 use crate::sync::Arc;
@@ -42,7 +42,7 @@ pub(super) struct MeasuredRequest<'a> {
     client: &'a Inner,
     metrics: &'a ClientMetrics,
     method: Method,
-    feature: Option<SeriesName>,
+    feature: Option<FeatureLabel>,
     /// `None` once it is recorded.
     started: Option<Duration>,
 }
@@ -74,8 +74,8 @@ impl<'a> MeasuredRequest<'a> {
                 let name = params.and_then(|params| params.member("name"));
                 let name = name.as_ref().and_then(Raw::string_value);
                 name.map(|name| match name.len() <= MAX_NAME_BYTES {
-                    true => SeriesName::Known(Cow::into_owned(name).into()),
-                    false => SeriesName::Other,
+                    true => FeatureLabel::Known(Cow::into_owned(name).into()),
+                    false => FeatureLabel::Other,
                 })
             }
             _ => None,
@@ -107,7 +107,7 @@ impl<'a> MeasuredRequest<'a> {
         if error == Some(OperationError::Code(ErrorCode::INVALID_PARAMS.0))
             && self.feature.is_some()
         {
-            self.feature = Some(SeriesName::Other);
+            self.feature = Some(FeatureLabel::Other);
         }
         let Some(started) = self.started.take() else {
             return;

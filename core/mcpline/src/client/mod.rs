@@ -17,7 +17,6 @@ mod config_file;
 mod connect;
 mod connection_events;
 mod cursors;
-mod decoding;
 mod extension;
 mod features;
 mod handlers;
@@ -38,6 +37,7 @@ mod metrics;
 mod metrics;
 pub mod middleware;
 mod notifications;
+mod offloaded_decoding;
 #[cfg(feature = "stdio")]
 mod pipe;
 #[cfg(all(test, mcpline_models))]

@@ -22,9 +22,9 @@ use crate::sync::atomic::{AtomicBool, Ordering};
 use crate::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use crate::turn_queue::PeerId;
 
-use super::decoding::decode_elsewhere;
 use super::handlers::Listener;
 use super::inner::Inner;
+use super::offloaded_decoding::decode_offloaded;
 use super::session::{ResponseFuture, Session};
 
 /// How long a new listen request may stay unacknowledged before it replaces the old one anyway.
@@ -399,7 +399,9 @@ async fn listen(client: Weak<Inner>, session: Arc<Session>) {
                 return;
             }
             if let Some(error) = refusal(&ended) {
-                tracing::warn!("the server ended a subscription: {error:#}");
+                tracing::warn!(
+                    "the server ended a subscription and would refuse it again: it reports no changes until the client changes its subscriptions: {error:#}"
+                );
                 wait(&client, &mut None, version).await;
                 continue;
             }
@@ -447,7 +449,7 @@ async fn unacknowledged_resources(
     let params = params.unwrap_or_else(|| Raw::from_trusted("{}"));
     let decoded = match params.as_bytes().len() <= MAX_INLINE_DECODED_BYTES {
         true => params.decode::<ListenParams>().ok(),
-        false => decode_elsewhere(peer, params).await.and_then(Result::ok),
+        false => decode_offloaded(peer, params).await.and_then(Result::ok),
     };
     // An invalid acknowledgment acknowledges nothing.
     let known = decoded.unwrap_or_default().notifications;

@@ -54,7 +54,7 @@ struct RecordingDialler {
 impl Dialler for RecordingDialler {
     fn dial(&self, sink: Sink, pair: bool) -> DialFuture<'_> {
         static NUMBERS: AtomicU64 = AtomicU64::new(1);
-        let recorder = Arc::new(Recorder {
+        let recorder = Arc::new(LinkRecorder {
             file: self.file.clone(),
             client: self.client.clone(),
             transport: match pair {
@@ -104,7 +104,7 @@ impl Dialler for RecordingDialler {
 }
 
 /// Records the messages of one link.
-struct Recorder {
+struct LinkRecorder {
     file: Arc<TrafficFile>,
     client: Arc<str>,
     transport: &'static str,
@@ -114,7 +114,7 @@ struct Recorder {
     revision: LatestRevision,
 }
 
-impl Recorder {
+impl LinkRecorder {
     fn record(&self, direction: Direction, message: &[u8]) {
         self.file.record(&FileRecord {
             role: Role::Client,
@@ -131,7 +131,7 @@ impl Recorder {
 
 struct RecordingLink {
     link: Arc<dyn Link>,
-    recorder: Arc<Recorder>,
+    recorder: Arc<LinkRecorder>,
 }
 
 impl Link for RecordingLink {
@@ -175,7 +175,7 @@ impl Link for RecordingLink {
 
 struct RecordingSink {
     sink: Sink,
-    recorder: Arc<Recorder>,
+    recorder: Arc<LinkRecorder>,
 }
 
 impl LinkEventSink for RecordingSink {

@@ -55,17 +55,17 @@ struct IoQueueState {
 
 /// An action that waits for the I/O thread.
 struct QueuedAction {
-    completion: IoAction,
+    action: IoAction,
     /// Charge for its content. Results and input requests must not get lost, so they are charged beyond the client's
     /// limit.
     charge: Option<Charge>,
 }
 
 impl From<IoAction> for QueuedAction {
-    fn from(completion: IoAction) -> Self {
+    fn from(action: IoAction) -> Self {
         // Calls in flight bound the number of results, so short ones are not charged. Other actions of a call were
         // charged when they were created.
-        let charge = match &completion {
+        let charge = match &action {
             IoAction::Reply(call, Ok(reply)) => match reply.held_bytes() {
                 bytes if bytes >= UNCHARGED_BYTES => {
                     Some(call.context().client().hold_bytes_anyway(bytes))
@@ -81,7 +81,7 @@ impl From<IoAction> for QueuedAction {
             }
             IoAction::Reply(..) | IoAction::Run(_) => None,
         };
-        Self { completion, charge }
+        Self { action, charge }
     }
 }
 
@@ -89,7 +89,7 @@ impl QueuedAction {
     fn run(self) {
         // The messages that it sends have their own charges.
         drop(self.charge);
-        self.completion.run();
+        self.action.run();
     }
 }
 
@@ -132,8 +132,8 @@ impl IoThreadQueue {
     }
 
     /// Queues one action. Once the runtime has shut down, it is dropped instead.
-    pub fn push(&self, completion: IoAction) {
-        if self.shared.add([completion], true) {
+    pub fn push(&self, action: IoAction) {
+        if self.shared.add([action], true) {
             self.shared.filled.notify_one();
         }
     }
@@ -146,8 +146,8 @@ impl IoThreadQueue {
     }
 
     /// Like [`Self::push`], for a thread that calls [`Self::wake`] after its last action.
-    pub fn push_without_wake(&self, completion: IoAction) {
-        self.shared.add([completion], false);
+    pub fn push_without_wake(&self, action: IoAction) {
+        self.shared.add([action], false);
     }
 
     /// Wakes the task for actions queued by [`Self::push_without_wake`].
@@ -163,8 +163,8 @@ impl IoThreadQueue {
 
     /// Like [`Self::push`], for a thread that calls [`Self::run`] soon: wakes the runtime only if another thread is in
     /// it.
-    pub fn push_and_wake_other(&self, completion: IoAction) {
-        self.shared.add([completion], false);
+    pub fn push_and_wake_other(&self, action: IoAction) {
+        self.shared.add([action], false);
         if self.shared.attended.load(Ordering::SeqCst) {
             self.shared.filled.notify_one();
         }
@@ -217,16 +217,16 @@ impl Shared {
 
     /// Queues actions. Returns whether the task has to be woken, if the caller `wakes` it: actions queued by
     /// [`IoThreadQueue::push_without_wake`] do not count.
-    fn add(&self, completions: impl IntoIterator<Item = IoAction>, wakes: bool) -> bool {
+    fn add(&self, actions: impl IntoIterator<Item = IoAction>, wakes: bool) -> bool {
         let mut done = self.lock();
         if done.closed {
             // Dropped actions may queue others in turn.
             drop(done);
-            completions.into_iter().for_each(IoAction::discard);
+            actions.into_iter().for_each(IoAction::discard);
             return false;
         }
         done.waiting
-            .extend(completions.into_iter().map(QueuedAction::from));
+            .extend(actions.into_iter().map(QueuedAction::from));
         wakes && !std::mem::replace(&mut done.is_woken, true)
     }
 
@@ -235,8 +235,8 @@ impl Shared {
         done.closed = true;
         let waiting = std::mem::take(&mut done.waiting);
         drop(done);
-        for QueuedAction { completion, .. } in waiting {
-            completion.discard();
+        for QueuedAction { action, .. } in waiting {
+            action.discard();
         }
     }
 
@@ -321,23 +321,23 @@ mod tests {
         let runtime = tokio::runtime::Builder::new_current_thread()
             .build()
             .expect("a runtime");
-        let completions = IoThreadQueue::start(runtime.handle());
+        let io_queue = IoThreadQueue::start(runtime.handle());
         // Like a call, which holds its server, whose handlers hold the queue.
         let holding = || {
-            let queue = completions.clone();
+            let queue = io_queue.clone();
             IoAction::Run(Box::new(move || drop(queue)))
         };
-        completions.push(holding());
+        io_queue.push(holding());
         runtime.block_on(async {
             tokio::task::yield_now().await;
             tokio::task::yield_now().await;
         });
-        completions.push(holding());
-        completions.push_without_wake(holding());
+        io_queue.push(holding());
+        io_queue.push_without_wake(holding());
         drop(runtime);
-        completions.push(holding());
-        completions.push_and_wake_other(holding());
-        completions.push_all(&mut vec![holding(), holding()]);
-        assert_eq!(Arc::strong_count(&completions.shared), 1);
+        io_queue.push(holding());
+        io_queue.push_and_wake_other(holding());
+        io_queue.push_all(&mut vec![holding(), holding()]);
+        assert_eq!(Arc::strong_count(&io_queue.shared), 1);
     }
 }

@@ -19,7 +19,7 @@ use super::queue::CallQueue;
 /// Completed actions: thread and number of each.
 type Done = Arc<Record<(usize, usize)>>;
 
-fn completions() -> IoThreadQueue {
+fn io_queue() -> IoThreadQueue {
     IoThreadQueue::start(&tokio::runtime::Handle::current())
 }
 
@@ -44,12 +44,12 @@ fn assert_all_done(done: &Done, threads: usize, each: usize) {
 fn task_ends_when_the_last_handles_are_dropped_concurrently() {
     check(|| {
         let done = Done::default();
-        let first = completions();
+        let first = io_queue();
         let second = first.clone();
-        let completion = noting(&done, 0, 0);
+        let action = noting(&done, 0, 0);
         let threads = [
             thread::spawn(move || {
-                first.push(completion);
+                first.push(action);
                 drop(first);
             }),
             thread::spawn(move || drop(second)),
@@ -67,7 +67,7 @@ fn task_ends_when_the_last_handles_are_dropped_concurrently() {
 fn queued_actions_run_once_and_in_order() {
     check(|| {
         let done = Done::default();
-        let queue = completions();
+        let queue = io_queue();
         let threads = Threads::default();
         let (pushing, noted) = (queue.clone(), done.clone());
         threads.start(move || {
@@ -96,7 +96,7 @@ fn queued_actions_run_once_and_in_order() {
 #[test]
 fn end_of_runtime_races_queued_actions() {
     check(|| {
-        let queue = completions();
+        let queue = io_queue();
         let held = Arc::new(());
         let threads = Threads::default();
         for _ in 0..2 {
@@ -110,7 +110,7 @@ fn end_of_runtime_races_queued_actions() {
         }
         end_runtime();
         threads.join();
-        assert_eq!(Arc::strong_count(&held), 1, "nothing keeps a completion");
+        assert_eq!(Arc::strong_count(&held), 1, "nothing keeps an action");
     });
 }
 

@@ -188,7 +188,7 @@ mod tests {
         let client = ClientTable::new(1.0, usize::MAX, usize::MAX).sole_client();
         let length = 3 * MAX_PIECE_BYTES;
         let charge = client.hold_bytes(length).expect("there is room");
-        let bytes = quota::charged(vec![b'x'; length].into(), charge);
+        let bytes = quota::attach_charge(vec![b'x'; length].into(), charge);
         let mut body = ResponseBody::new(Body::full(bytes));
         let _ = body.begin(100, &mut context());
         for _ in 0..3 {

@@ -14,7 +14,7 @@ use crate::sync::{Arc, Mutex, MutexGuard, PoisonError, thread_local};
 use super::watcher;
 
 /// What reads and writes a pipe, with its buffers.
-pub(crate) type Lent = Box<dyn Any + Send>;
+pub(crate) type AnyPipe = Box<dyn Any + Send>;
 
 thread_local! {
     /// The pipe that this thread reads, while it processes a message.
@@ -22,7 +22,7 @@ thread_local! {
 }
 
 struct Loan {
-    pipe: Lent,
+    pipe: AnyPipe,
     handover: Arc<PipeHandoff>,
 }
 
@@ -30,12 +30,12 @@ struct Loan {
 pub(crate) struct PipeHandoff {
     state: Mutex<State>,
     /// Starts a task that reads on.
-    read_on: Box<dyn Fn(Arc<PipeHandoff>, Lent) + Send + Sync>,
+    read_on: Box<dyn Fn(Arc<PipeHandoff>, AnyPipe) + Send + Sync>,
 }
 
 #[derive(Default)]
 struct State {
-    pipe: Option<Lent>,
+    pipe: Option<AnyPipe>,
     /// Counts loans.
     loans: u64,
     /// How many there were when the watcher looked last; `None` if it does not look.
@@ -44,7 +44,7 @@ struct State {
 
 impl PipeHandoff {
     /// `read_on` starts a task that continues with the pipe. It may be called on any thread.
-    pub(crate) fn new(read_on: impl Fn(Arc<Self>, Lent) + Send + Sync + 'static) -> Arc<Self> {
+    pub(crate) fn new(read_on: impl Fn(Arc<Self>, AnyPipe) + Send + Sync + 'static) -> Arc<Self> {
         Arc::new(Self {
             state: Mutex::default(),
             read_on: Box::new(read_on),
@@ -56,12 +56,16 @@ impl PipeHandoff {
     }
 
     /// Starts a task that reads the pipe.
-    pub(crate) fn spawn_reader(self: &Arc<Self>, pipe: Lent) {
+    pub(crate) fn spawn_reader(self: &Arc<Self>, pipe: AnyPipe) {
         (self.read_on)(self.clone(), pipe);
     }
 
     /// Runs `receive`, which processes a message. Returns the pipe, unless another task has taken it over meanwhile.
-    pub(crate) fn process(self: &Arc<Self>, pipe: Lent, receive: impl FnOnce()) -> Option<Lent> {
+    pub(crate) fn process(
+        self: &Arc<Self>,
+        pipe: AnyPipe,
+        receive: impl FnOnce(),
+    ) -> Option<AnyPipe> {
         /// Sets what the thread read before, also after a panic.
         struct Restore(Option<Loan>);
         impl Drop for Restore {
@@ -76,7 +80,7 @@ impl PipeHandoff {
         READ.with(Cell::take).map(|loan| loan.pipe)
     }
 
-    fn lend(self: &Arc<Self>, pipe: Lent) {
+    fn lend(self: &Arc<Self>, pipe: AnyPipe) {
         let mut state = self.lock();
         state.pipe = Some(pipe);
         state.loans += 1;

@@ -7,7 +7,7 @@ use crate::race_models::{Record, check};
 use crate::server::race_models::Threads;
 use crate::sync::{Arc, yield_point};
 
-use super::pipe_handoff::{Lent, PipeHandoff, while_lent};
+use super::pipe_handoff::{AnyPipe, PipeHandoff, while_lent};
 
 const MESSAGES: usize = 4;
 
@@ -27,7 +27,7 @@ fn read(mut pipe: Box<Pipe>, handover: &Arc<PipeHandoff>, events: &Record<Event>
             events.add(Event::Processed(message));
             while_lent(yield_point);
         });
-        match pipe_or_none.map(Lent::downcast) {
+        match pipe_or_none.map(AnyPipe::downcast) {
             Some(lent) => pipe = lent.expect("a pipe"),
             None => return,
         }

@@ -45,12 +45,12 @@ pub(crate) struct OperationNames {
     /// `None` if it has no series of its own.
     pub(crate) method: Option<Method>,
     /// The tool or prompt.
-    pub(crate) feature: Option<SeriesName>,
+    pub(crate) feature: Option<FeatureLabel>,
 }
 
 /// A label whose values are bounded.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub(crate) enum SeriesName {
+pub(crate) enum FeatureLabel {
     Known(Box<str>),
     /// One of all values without a series of their own.
     Other,
@@ -128,7 +128,7 @@ impl Operation {
     fn generalized(mut self) -> Self {
         let names = &mut self.names;
         names.method = names.method.take().filter(|method| method.spec().is_some());
-        names.feature = names.feature.take().map(|_| SeriesName::Other);
+        names.feature = names.feature.take().map(|_| FeatureLabel::Other);
         if let Some(OperationError::Code(_)) = self.error {
             self.error = Some(OperationError::Other);
         }
@@ -138,8 +138,8 @@ impl Operation {
     fn labels(&self, labels: Labels) -> Labels {
         let method = self.names.method.as_ref();
         let feature = self.names.feature.as_ref().map(|name| match name {
-            SeriesName::Known(name) => &**name,
-            SeriesName::Other => OTHER,
+            FeatureLabel::Known(name) => &**name,
+            FeatureLabel::Other => OTHER,
         });
         let code;
         let (error, status) = match self.error {
@@ -194,7 +194,7 @@ mod tests {
         let operation = Operation {
             names: OperationNames {
                 method: Some(Method::ToolsCall),
-                feature: Some(SeriesName::Known(tool.into())),
+                feature: Some(FeatureLabel::Known(tool.into())),
             },
             error,
             revision: None,
@@ -221,7 +221,7 @@ mod tests {
         let operations = durations.0.lock().expect("not poisoned");
         let shared = operations
             .iter()
-            .filter(|(operation, _)| operation.names.feature == Some(SeriesName::Other));
+            .filter(|(operation, _)| operation.names.feature == Some(FeatureLabel::Other));
         let counts: Vec<u64> = shared.map(|(_, series)| series.count()).collect();
         assert_eq!(counts, [100, 100, 100]);
         drop(operations);

@@ -9,7 +9,7 @@ mod histogram;
 mod text;
 
 pub(crate) use durations::{
-    Operation, OperationDurations, OperationError, OperationNames, SeriesName, SessionDurations,
+    FeatureLabel, Operation, OperationDurations, OperationError, OperationNames, SessionDurations,
 };
 pub(crate) use histogram::Histogram;
 pub(crate) use text::{Kind, Labels, Text};

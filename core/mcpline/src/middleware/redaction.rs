@@ -82,12 +82,12 @@ const MAX_TIME: Duration = Duration::from_secs(5);
 /// contains redacted arguments. Large values are redacted on a thread of their own.
 #[derive(Debug, Clone)]
 pub struct Redaction {
-    rules: Arc<Rules>,
+    rules: Arc<RedactionSettings>,
     redacts_arguments: bool,
 }
 
 #[derive(Debug, Clone)]
-struct Rules {
+struct RedactionSettings {
     /// In lower case.
     members: Vec<String>,
     patterns: Vec<Regex>,
@@ -98,7 +98,7 @@ impl Redaction {
     /// Creates a redaction that replaces nothing yet.
     pub fn new() -> Self {
         Self {
-            rules: Arc::new(Rules {
+            rules: Arc::new(RedactionSettings {
                 members: Vec::new(),
                 patterns: Vec::new(),
                 replacement: REDACTED.to_owned(),
@@ -228,7 +228,7 @@ fn compiled(pattern: &str) -> Result<Regex, Error> {
 
 /// The redaction of one value.
 struct Run<'a> {
-    rules: &'a Rules,
+    rules: &'a RedactionSettings,
     interrupt: &'a AtomicBool,
     /// On the monotonic clock.
     until: Duration,
@@ -282,7 +282,7 @@ impl Run<'_> {
     }
 }
 
-impl Rules {
+impl RedactionSettings {
     /// Redacts a value; `None` if it was interrupted or took longer than it may.
     fn redacted(
         &self,
@@ -436,7 +436,7 @@ fn changed_elements(array: &Raw, change: impl Fn(&Raw) -> Option<Raw>) -> Option
 
 /// Redacts a value here, or on a thread of its own if it takes long.
 async fn redact_or_offload(
-    rules: &Arc<Rules>,
+    rules: &Arc<RedactionSettings>,
     peer: PeerId,
     value: Raw,
     redact: impl Fn(&Run<'_>, &Raw) -> Option<Raw> + Send + 'static,
@@ -476,7 +476,7 @@ mod tests {
 
     use super::*;
 
-    fn rules() -> Arc<Rules> {
+    fn rules() -> Arc<RedactionSettings> {
         let redaction = Redaction::new()
             .with_members(["PIN"])
             .with_patterns(["ann|bob", r"\d{4}"])

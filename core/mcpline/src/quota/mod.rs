@@ -28,7 +28,7 @@ use bytes::Bytes;
 pub(crate) const UNCHARGED_BYTES: usize = 4 * 1024;
 
 /// Returns bytes that return their charge when the last slice of them is dropped.
-pub(crate) fn charged(bytes: Bytes, charge: Charge) -> Bytes {
+pub(crate) fn attach_charge(bytes: Bytes, charge: Charge) -> Bytes {
     struct Charged {
         bytes: Bytes,
         _charge: Charge,

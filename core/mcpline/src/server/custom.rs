@@ -222,5 +222,5 @@ pub(super) fn own_params(
         return Ok(Raw::from_trusted(own));
     }
     let charge = client.hold_bytes(own.len())?;
-    Ok(Raw::from_trusted(quota::charged(own.into(), charge)))
+    Ok(Raw::from_trusted(quota::attach_charge(own.into(), charge)))
 }

@@ -9,7 +9,7 @@ use mcpline_protocol::wire::Raw;
 use mcpline_runtime::clock;
 use serde::{Deserialize, Serialize};
 
-use crate::quota::{Charge, charged};
+use crate::quota::{Charge, attach_charge};
 
 use super::bus::{Bus, Subscription};
 
@@ -92,7 +92,7 @@ impl BusEndpoint {
         };
         match serde_json::to_vec(&envelope) {
             Ok(bytes) => {
-                let bytes = charges.into_iter().fold(bytes.into(), charged);
+                let bytes = charges.into_iter().fold(bytes.into(), attach_charge);
                 self.bus.publish(bytes);
             }
             Err(error) => tracing::warn!(%error, "cannot encode a bus event"),

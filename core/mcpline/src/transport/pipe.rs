@@ -17,7 +17,7 @@ use crate::background;
 use crate::caller::Caller;
 use crate::error::Error;
 use crate::line_io::outbox::Outbox;
-use crate::line_io::pipe_handoff::{Lent, PipeHandoff};
+use crate::line_io::pipe_handoff::{AnyPipe, PipeHandoff};
 use crate::line_io::pump::{PumpOutcome, Reading, Writing, pump, write_out};
 use crate::message_sink::MessageSink;
 use crate::server::Server;
@@ -165,16 +165,16 @@ async fn serve_calls_in_tasks(pipe: Box<Pipe>) -> io::Result<ServeOutcome> {
     let (ended, end) = oneshot::channel();
     let tasks = Tasks::default();
     let (running, runtime, span) = (tasks.0.clone(), Handle::current(), Span::current());
-    let handover = PipeHandoff::new(move |handover, pipe: Lent| {
+    let handover = PipeHandoff::new(move |handover, pipe: AnyPipe| {
         let Ok(pipe) = pipe.downcast() else { return };
-        let task = serve_calls_lending(pipe, handover).instrument(span.clone());
+        let task = serve_calls_with_handoff(pipe, handover).instrument(span.clone());
         if let Some(running) = &mut *lock(&running) {
             // Those that have ended.
             while running.try_join_next().is_some() {}
             running.spawn_on(background::task(task), &runtime);
         }
     });
-    handover.spawn_reader(Box::new(LentPipe { pipe, ended }));
+    handover.spawn_reader(Box::new(HandoffPipe { pipe, ended }));
     drop(handover);
     end.await
         .map_err(|_| io::Error::other("the task that reads the pipe panicked"))
@@ -201,18 +201,18 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 /// A pipe that tasks hand over to each other. The one that sees its end passes it back.
-struct LentPipe {
+struct HandoffPipe {
     pipe: Box<Pipe>,
     ended: oneshot::Sender<ServeOutcome>,
 }
 
 /// Serves until the end, or until another task has taken over the pipe.
-async fn serve_calls_lending(mut lent: Box<LentPipe>, handover: Arc<PipeHandoff>) {
+async fn serve_calls_with_handoff(mut lent: Box<HandoffPipe>, handover: Arc<PipeHandoff>) {
     loop {
         let end = match lent.pipe.next_line().await {
             Ok(Ok(line)) => {
                 let (connection, sink) = (lent.pipe.connection.clone(), lent.pipe.sink.clone());
-                let pipe: Lent = lent;
+                let pipe: AnyPipe = lent;
                 let pipe = handover.process(pipe, || receive(&connection, &sink, line));
                 match pipe.and_then(|pipe| pipe.downcast().ok()) {
                     Some(pipe) => lent = pipe,
@@ -223,7 +223,7 @@ async fn serve_calls_lending(mut lent: Box<LentPipe>, handover: Arc<PipeHandoff>
             Ok(Err(end)) => Ok(end),
             Err(error) => Err(error),
         };
-        let LentPipe { pipe, ended } = *lent;
+        let HandoffPipe { pipe, ended } = *lent;
         // The future that serves may have been dropped.
         let _ = ended.send((pipe, end));
         return;

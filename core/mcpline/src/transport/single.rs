@@ -107,7 +107,7 @@ pub(super) fn receive(connection: &Arc<Connection>, sink: &Arc<dyn MessageSink>,
     }
     match connection.client().hold_bytes(message.len()) {
         Ok(charge) => {
-            let message = quota::charged(message, charge);
+            let message = quota::attach_charge(message, charge);
             connection.receive(read(message), sink, None);
         }
         Err(exceeded) => {

@@ -14,9 +14,9 @@
 //!   checks results against their output schemas.
 
 mod handshake_servers;
+mod input_content_check;
 mod input_requests;
 mod input_required;
-mod input_responses;
 mod negotiation;
 mod open_input_requests;
 mod outgoing_requests;
@@ -29,9 +29,9 @@ mod tool_catalog;
 mod url_elicitations;
 
 pub use handshake_servers::{HANDSHAKE_SERVER_TTL, HandshakeServers, MAX_REMEMBERED_SERVERS};
+pub use input_content_check::{check_input_request_content, prepare_input_response};
 pub use input_requests::check_input_request;
 pub use input_required::{InputRequiredResult, KeyedInputRequest, is_input_required};
-pub use input_responses::{check_input_request_content, prepare_input_response};
 pub use negotiation::{
     FailedOpenAttempt, HandshakeError, NegotiatedSession, Negotiation, NegotiationOptions,
     NegotiationStep, OpenTimeouts,

@@ -358,7 +358,7 @@ const RESULT: u64 = head(b"result");
 const ERROR: u64 = head(b"error");
 
 /// The head of a member's name; zero, which is never the head of a name, if the head does not identify it.
-fn name_of(scanner: &Scanner<'_>, key: Key) -> u64 {
+fn name_head(scanner: &Scanner<'_>, key: Key) -> u64 {
     if !key.escaped {
         return key.head;
     }
@@ -379,7 +379,7 @@ impl Parts {
     }
 
     fn member(&mut self, scanner: &mut Scanner<'_>, key: Key, depth: usize) -> ScanResult<()> {
-        let known = match name_of(scanner, key) {
+        let known = match name_head(scanner, key) {
             JSONRPC => &mut self.jsonrpc,
             ID => &mut self.id,
             METHOD => &mut self.method,

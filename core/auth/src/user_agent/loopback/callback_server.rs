@@ -86,7 +86,7 @@ impl CallbackServer {
             tokio::select! {
                 // The channel stays open: the handler holds its sender.
                 Some(url) = self.arrivals.recv() => return url,
-                () = answer_one(&self.listeners, &mut self.connections, &self.handler) => {}
+                () = accept_connection(&self.listeners, &mut self.connections, &self.handler) => {}
             }
         }
     }
@@ -104,7 +104,7 @@ impl CallbackServer {
             loop {
                 tokio::select! {
                     _ = wait.as_mut() => break,
-                    () = answer_one(&self.listeners, &mut self.connections, &self.handler) => {}
+                    () = accept_connection(&self.listeners, &mut self.connections, &self.handler) => {}
                 }
             }
             drop(self.listeners);
@@ -119,7 +119,7 @@ impl CallbackServer {
 }
 
 /// Accepts and serves a connection, or waits for one to end if there are too many.
-async fn answer_one(
+async fn accept_connection(
     listeners: &[TcpListener],
     connections: &mut JoinSet<()>,
     handler: &Arc<CallbackHandler>,
@@ -139,7 +139,7 @@ async fn answer_one(
     });
     match accepted.await {
         Ok((stream, _)) => {
-            connections.spawn(background::task(serve(stream, handler.clone())));
+            connections.spawn(background::task(serve_connection(stream, handler.clone())));
         }
         Err(error) => {
             tracing::warn!(%error, "cannot accept a connection of the browser; trying again");
@@ -149,7 +149,7 @@ async fn answer_one(
 }
 
 /// Serves one request. Keep-alive is off, so that no connection lingers.
-async fn serve(stream: TcpStream, handler: Arc<CallbackHandler>) {
+async fn serve_connection(stream: TcpStream, handler: Arc<CallbackHandler>) {
     let service = hyper::service::service_fn(move |request| {
         let handler = handler.clone();
         async move { Ok::<_, Infallible>(handler.answer(&request).await) }

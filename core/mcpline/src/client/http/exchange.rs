@@ -152,7 +152,7 @@ async fn stream(
         StreamEnd::Answered => Ok(()),
         StreamEnd::TooLarge { limit } => Err(too_large(limit)),
         StreamEnd::Lost { reason, .. }
-            if memory.last_event.is_none() || !resumes(head.revision) =>
+            if memory.last_event.is_none() || !has_resumable_streams(head.revision) =>
         {
             Err(ClientError::lost(reason))
         }
@@ -164,7 +164,7 @@ async fn stream(
 
 /// Whether streams of this revision can be resumed with `Last-Event-ID`. Before the handshake is complete, the
 /// requested revision decides.
-fn resumes(revision: Revision) -> bool {
+fn has_resumable_streams(revision: Revision) -> bool {
     revision.features().resumable_streams
 }
 

@@ -110,8 +110,8 @@ impl Model {
 
     /// Starts a thread that subscribes or unsubscribes and records the outcome. With `turns`, it gives up after so many
     /// turns.
-    fn change(&self, uri: &'static str, wanted: bool, turns: Option<usize>) -> Outcome {
-        let outcome = Outcome::default();
+    fn change(&self, uri: &'static str, wanted: bool, turns: Option<usize>) -> ChangeOutcome {
+        let outcome = ChangeOutcome::default();
         let (client, ended) = (self.client.clone(), outcome.clone());
         self.threads.start(move || {
             let timeouts = RequestTimeouts {
@@ -166,9 +166,9 @@ impl Model {
 
 /// The outcome of a change; `None` if its caller gave up.
 #[derive(Clone, Default)]
-struct Outcome(Arc<Mutex<Option<Result<(), ClientError>>>>);
+struct ChangeOutcome(Arc<Mutex<Option<Result<(), ClientError>>>>);
 
-impl Outcome {
+impl ChangeOutcome {
     fn get(&self) -> Option<Result<(), ClientError>> {
         self.0.lock().expect("no panic").clone()
     }

@@ -187,7 +187,7 @@ impl Session {
         progress: Option<ProgressListener>,
         headers: Vec<(String, String)>,
     ) -> ResponseFuture {
-        self.begin(outgoing, progress, None, headers)
+        self.begin_request(outgoing, progress, None, headers)
     }
 
     /// Sends `subscriptions/listen`. Returns its response and its acknowledgment.
@@ -197,11 +197,11 @@ impl Session {
         headers: Vec<(String, String)>,
     ) -> (ResponseFuture, mpsc::Receiver<Notification>) {
         let (acknowledged, acknowledgement) = mpsc::channel(1);
-        let pending = self.begin(outgoing, None, Some(acknowledged), headers);
+        let pending = self.begin_request(outgoing, None, Some(acknowledged), headers);
         (pending, acknowledgement)
     }
 
-    fn begin(
+    fn begin_request(
         self: &Arc<Self>,
         outgoing: &OutgoingClientRequest<'_>,
         progress: Option<ProgressListener>,

@@ -95,11 +95,11 @@ impl ClientHandle {
             ..ClientConfiguration::default()
         };
         configuration.check_host()?;
-        Ok(Self::configured(events, configuration))
+        Ok(Self::unopened(events, configuration))
     }
 
     /// Creates a client that is not connected yet and may be configured further.
-    pub fn configured(events: Arc<dyn ClientEvents>, configuration: ClientConfiguration) -> Self {
+    pub fn unopened(events: Arc<dyn ClientEvents>, configuration: ClientConfiguration) -> Self {
         Self {
             connection: Connection::new(),
             host: Host {

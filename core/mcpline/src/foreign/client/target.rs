@@ -103,7 +103,7 @@ impl Target {
     /// # Errors
     ///
     /// [`ErrorKind::Usage`](crate::ErrorKind::Usage)
-    pub fn configured(path: &str, name: Option<&str>) -> Result<Self, Error> {
+    pub fn of_configured_server(path: &str, name: Option<&str>) -> Result<Self, Error> {
         let server = configured_server(path, name)?;
         let url = server.member("url");
         match url.as_ref().and_then(Raw::string_value) {

@@ -277,7 +277,7 @@ fn a_connection_whose_opening_was_dropped_may_be_opened_again() {
 #[test]
 fn a_client_that_begins_to_close_is_neither_opened_nor_configured() {
     let events = Arc::<Recorded>::default();
-    let client = ClientHandle::configured(events, ClientConfiguration::default());
+    let client = ClientHandle::unopened(events, ClientConfiguration::default());
     let closing = client.closing();
     let configured = client.configure(|_| ());
     assert_eq!(configured, Err(WrongPhaseError::Closed));

@@ -75,7 +75,10 @@ impl ClientOptions {
         set(&mut settings.max_list_bytes, self.max_list_bytes);
         set(&mut settings.max_line_bytes, self.max_line_bytes);
         set(&mut settings.check_output, self.check_output);
-        set(&mut settings.trust_tool_annotations, self.trust_tool_annotations);
+        set(
+            &mut settings.trust_tool_annotations,
+            self.trust_tool_annotations,
+        );
         set(
             &mut settings.allow_undeclared_capabilities,
             self.allow_undeclared_capabilities,

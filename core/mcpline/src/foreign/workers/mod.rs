@@ -55,7 +55,7 @@ pub const MAX_WAITING_CALLS: usize = 65_536;
 /// Maximum number of workers of a pool that wait for an answer at once. Each is a thread with its stack. A peer may
 /// have no more of them than are left for all others: half if it is alone, a third each if two take as many as
 /// possible. So a peer without blocked workers always finds one. Workers that [close
-/// something](WorkerPool::block_anyway) are not limited: they are as few as the things that they close.
+/// something](WorkerPool::mark_blocked_anyway) are not limited: they are as few as the things that they close.
 pub const MAX_BLOCKED_WORKERS: usize = 1_024;
 
 /// Default number of spare workers of a pool: workers beyond [`Limits::max_running`], each for a peer without a running
@@ -139,7 +139,7 @@ pub struct WorkerPool<J> {
     ended: Condvar,
     limits: Limits,
     threads: WorkerThreadStarter,
-    completions: Mutex<Option<Arc<IoThreadQueue>>>,
+    io_queue: Mutex<Option<Arc<IoThreadQueue>>>,
     /// Results for which the runtime was not woken yet.
     unsent: AtomicUsize,
     /// This thread has to wake a worker before it sleeps.
@@ -216,7 +216,7 @@ impl<J: Send + 'static> WorkerPool<J> {
             ended: Condvar::new(),
             limits,
             threads,
-            completions: Mutex::new(None),
+            io_queue: Mutex::new(None),
             unsent: AtomicUsize::new(0),
             wake_is_due: AtomicBool::new(false),
             is_watched: AtomicBool::new(false),
@@ -225,13 +225,10 @@ impl<J: Send + 'static> WorkerPool<J> {
     }
 
     /// Sends results to this runtime from now on, and watches jobs on it.
-    pub fn attach(&self, runtime: Handle, completions: IoThreadQueue) {
+    pub fn attach(&self, runtime: Handle, io_queue: IoThreadQueue) {
         self.lock().runtime = Some(runtime);
-        let mut attached = self
-            .completions
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
-        let before = attached.replace(Arc::new(completions));
+        let mut attached = self.io_queue.lock().unwrap_or_else(PoisonError::into_inner);
+        let before = attached.replace(Arc::new(io_queue));
         drop(attached);
         drop(before);
     }
@@ -318,20 +315,20 @@ impl<J: Send + 'static> WorkerPool<J> {
     }
 
     /// Queues the result of a finished job. The runtime is woken for it when the worker finds no other job, or soon.
-    pub fn complete(&self, completion: IoAction) {
-        match self.completions() {
-            Some(completions) => {
-                completions.push_without_wake(completion);
+    pub fn complete(&self, action: IoAction) {
+        match self.io_queue() {
+            Some(io_queue) => {
+                io_queue.push_without_wake(action);
                 self.unsent.fetch_add(1, Ordering::AcqRel);
             }
             // No runtime that could be woken has served the call.
-            None => completion.run(),
+            None => action.run(),
         }
     }
 
     /// Like [`Self::complete`], for a job that may continue: the runtime is woken soon, however long the job takes.
-    pub fn complete_early(&self, completion: IoAction) {
-        self.complete(completion);
+    pub fn complete_early(&self, action: IoAction) {
+        self.complete(action);
         // Either the ending watch sees the result, or this thread sees that it has ended.
         fence(Ordering::SeqCst);
         if !self.is_watched.load(Ordering::Acquire) {
@@ -340,19 +337,19 @@ impl<J: Send + 'static> WorkerPool<J> {
     }
 
     /// Queues an action that the runtime has to run at once, after the results before it.
-    pub fn deliver(&self, completion: IoAction) {
-        if let Some(completions) = self.completions() {
+    pub fn deliver(&self, action: IoAction) {
+        if let Some(io_queue) = self.io_queue() {
             self.unsent.store(0, Ordering::Release);
-            completions.push(completion);
+            io_queue.push(action);
         }
     }
 
     /// Wakes the runtime for the waiting results.
     pub fn hand_over(&self) {
         if self.unsent.swap(0, Ordering::AcqRel) > 0
-            && let Some(completions) = self.completions()
+            && let Some(io_queue) = self.io_queue()
         {
-            completions.wake();
+            io_queue.wake();
         }
     }
 
@@ -363,7 +360,7 @@ impl<J: Send + 'static> WorkerPool<J> {
     ///
     /// Too many workers wait already, of this job's peer or in total ([`MAX_BLOCKED_WORKERS`]).
     pub fn waiting<T>(&self, wait: impl FnOnce() -> T) -> Result<T, TooManyBlocked> {
-        let _blocked = self.block()?;
+        let _blocked = self.mark_blocked()?;
         Ok(wait())
     }
 
@@ -372,16 +369,16 @@ impl<J: Send + 'static> WorkerPool<J> {
     /// # Errors
     ///
     /// As for [`Self::waiting`].
-    pub fn block(&self) -> Result<Option<BlockedWorkerGuard<'_, J>>, TooManyBlocked> {
-        self.block_within(MAX_BLOCKED_WORKERS)
+    pub fn mark_blocked(&self) -> Result<Option<BlockedWorkerGuard<'_, J>>, TooManyBlocked> {
+        self.mark_blocked_within(MAX_BLOCKED_WORKERS)
     }
 
-    /// Like [`Self::block`], but never refused: for the end of a connection, which other workers may wait for.
-    pub fn block_anyway(&self) -> Option<BlockedWorkerGuard<'_, J>> {
-        self.block_within(usize::MAX).unwrap_or_default()
+    /// Like [`Self::mark_blocked`], but never refused: for the end of a connection, which other workers may wait for.
+    pub fn mark_blocked_anyway(&self) -> Option<BlockedWorkerGuard<'_, J>> {
+        self.mark_blocked_within(usize::MAX).unwrap_or_default()
     }
 
-    fn block_within(
+    fn mark_blocked_within(
         &self,
         most: usize,
     ) -> Result<Option<BlockedWorkerGuard<'_, J>>, TooManyBlocked> {
@@ -514,8 +511,8 @@ impl<J: Send + 'static> WorkerPool<J> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn completions(&self) -> Option<Arc<IoThreadQueue>> {
-        self.completions
+    fn io_queue(&self) -> Option<Arc<IoThreadQueue>> {
+        self.io_queue
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
             .clone()
@@ -626,7 +623,7 @@ impl<J: Send + 'static> Drop for WorkerWakeupHold<'_, J> {
     }
 }
 
-/// A blocked worker. See [`WorkerPool::block`].
+/// A blocked worker. See [`WorkerPool::mark_blocked`].
 pub struct BlockedWorkerGuard<'p, J: Send + 'static> {
     pool: &'p WorkerPool<J>,
     worker: usize,

@@ -392,8 +392,8 @@ async fn a_slow_job_delays_no_other_and_its_early_result_is_sent() {
     let (ran, second) = tokio::sync::oneshot::channel();
     let inner = pool.pool.clone();
     pool.push(PeerId::new(), move || {
-        let completion = IoAction::Run(Box::new(move || sent.send(()).expect("somebody waits")));
-        inner.complete_early(completion);
+        let action = IoAction::Run(Box::new(move || sent.send(()).expect("somebody waits")));
+        inner.complete_early(action);
         going.recv().expect("it is told to go on");
     });
     pool.push(PeerId::new(), move || ran.send(()).expect("somebody waits"));
@@ -433,7 +433,7 @@ fn closing_something_waits_however_many_workers_are_blocked() {
     }
     let (inner, (done, closed)) = (pool.pool.clone(), mpsc::channel());
     pool.push(peer, move || {
-        let blocked = inner.block_anyway();
+        let blocked = inner.mark_blocked_anyway();
         let counts = blocked.map(|_blocked| inner.thread_counts().blocked);
         done.send(counts).expect("somebody waits");
     });

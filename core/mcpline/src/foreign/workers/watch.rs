@@ -98,9 +98,9 @@ impl<J: Send + 'static> WorkerPool<J> {
     /// Sends the waiting results.
     fn run_completions(&self) {
         if self.unsent.swap(0, Ordering::AcqRel) > 0
-            && let Some(completions) = self.completions()
+            && let Some(io_queue) = self.io_queue()
         {
-            completions.run();
+            io_queue.run();
         }
     }
 

@@ -16,7 +16,7 @@ use crate::error_kind::ErrorKind;
 use crate::message_sink::{Encode, MessageKind, MessageSink};
 pub(super) use crate::metrics::OperationNames;
 use crate::metrics::{
-    Histogram, Operation, OperationDurations, OperationError, SeriesName, SessionDurations,
+    FeatureLabel, Histogram, Operation, OperationDurations, OperationError, SessionDurations,
 };
 use crate::sync::atomic::{AtomicU64, Ordering};
 use crate::sync::{Arc, Mutex, PoisonError};
@@ -193,8 +193,8 @@ impl OperationNames {
         Some(Self {
             method: has_method.then(|| method.clone()),
             feature: is_known.map(|is_known| match is_known {
-                true => SeriesName::Known(name.into()),
-                false => SeriesName::Other,
+                true => FeatureLabel::Known(name.into()),
+                false => FeatureLabel::Other,
             }),
         })
     }

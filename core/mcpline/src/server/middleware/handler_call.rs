@@ -228,7 +228,9 @@ pub(in super::super) fn handled(
         // The handler of the request sends input requests; a middleware is not run again with their answers.
         Reply::InputRequired(_) => as_reply(
             call,
-            HandlerError::Internal("a middleware returned input requests".into()),
+            HandlerError::Internal(
+                "a middleware cannot return input requests: only handlers can".into(),
+            ),
         ),
         reply => Ok(reply),
     });

@@ -112,7 +112,7 @@ pub(super) enum AuthEndpoint {
 
 /// The authorization state of a service, beyond its options.
 pub(super) struct Authorization {
-    well_known: Option<WellKnown>,
+    well_known: Option<MetadataEndpoint>,
 }
 
 impl Authorization {
@@ -122,7 +122,7 @@ impl Authorization {
             options.allowed_hosts.extend(auth.host());
         }
         Self {
-            well_known: options.auth.as_deref().and_then(WellKnown::of),
+            well_known: options.auth.as_deref().and_then(MetadataEndpoint::of),
         }
     }
 
@@ -136,7 +136,7 @@ impl Authorization {
         is_mounted: bool,
     ) -> Option<AuthEndpoint> {
         if let Some(well_known) = &self.well_known
-            && (path == well_known.path() || (is_mounted && WellKnown::names_document(path)))
+            && (path == well_known.path() || (is_mounted && MetadataEndpoint::names_document(path)))
         {
             return Some(AuthEndpoint::Metadata);
         }
@@ -172,7 +172,7 @@ impl HttpService {
     /// Returns the service for the resource's metadata, from which clients learn where to get tokens, if there is
     /// authorization. Serve it at its path on the origin of the resource (RFC 9728, section 3) if this service is
     /// mounted under a prefix. The standalone server, and a mount at the root, serve the metadata themselves.
-    pub fn well_known(&self) -> Option<WellKnown> {
+    pub fn well_known(&self) -> Option<MetadataEndpoint> {
         self.shared.authorization.well_known.clone()
     }
 }
@@ -271,12 +271,12 @@ fn open_to_pages(mut response: Response<Body>) -> Response<Body> {
 /// `/.well-known/`, which a server mounted under a prefix cannot serve. Created by
 /// [`HttpService::well_known`](super::HttpService::well_known); a tower service, and a plain function.
 #[derive(Debug, Clone)]
-pub struct WellKnown {
+pub struct MetadataEndpoint {
     path: Arc<str>,
     json: Bytes,
 }
 
-impl WellKnown {
+impl MetadataEndpoint {
     /// Creates the metadata service of a server that is mounted elsewhere; `None` if it has no metadata.
     pub fn of(auth: &ResourceServer) -> Option<Self> {
         let metadata = auth.metadata()?;
@@ -319,7 +319,7 @@ impl WellKnown {
     }
 }
 
-impl<B> tower_service::Service<Request<B>> for WellKnown {
+impl<B> tower_service::Service<Request<B>> for MetadataEndpoint {
     type Response = Response<Body>;
     type Error = Infallible;
     type Future = Ready<Result<Response<Body>, Infallible>>;

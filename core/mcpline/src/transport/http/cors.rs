@@ -32,11 +32,11 @@ const PREFLIGHT_VARIES: HeaderValue = HeaderValue::from_static(
 const HEADERS: HeaderValue = HeaderValue::from_static("Content-Type");
 
 /// The listed origin of a request.
-pub(super) struct ListedOrigin(HeaderValue);
+pub(super) struct CorsOrigin(HeaderValue);
 
-impl ListedOrigin {
+impl CorsOrigin {
     /// Returns the origin of a request if it is listed.
-    pub(super) fn of(headers: &HeaderMap, options: &HttpOptions) -> Option<Self> {
+    pub(super) fn of_request(headers: &HeaderMap, options: &HttpOptions) -> Option<Self> {
         if options.allowed_origins.is_empty() {
             return None;
         }

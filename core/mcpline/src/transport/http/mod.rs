@@ -53,7 +53,7 @@ mod write_timeout;
 pub use crate::server::Principal;
 #[cfg(feature = "auth")]
 #[cfg_attr(docsrs, doc(cfg(feature = "auth")))]
-pub use authorization::WellKnown;
+pub use authorization::MetadataEndpoint;
 pub use endpoints::MountPrefix;
 pub use listener::{Http, http};
 pub(crate) use metrics::check as check_metrics;

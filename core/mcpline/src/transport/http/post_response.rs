@@ -154,7 +154,7 @@ impl PostResponse {
             return (response.into(), status);
         }
         match self.client.hold_bytes(response.len()) {
-            Ok(charge) => (quota::charged(response.into(), charge), status),
+            Ok(charge) => (quota::attach_charge(response.into(), charge), status),
             Err(exceeded) => self.limit_response(exceeded),
         }
     }

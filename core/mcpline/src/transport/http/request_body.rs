@@ -34,7 +34,7 @@ where
     B: http_body::Body<Data: Into<Bytes> + Send>,
     B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
 {
-    let mut collected = Collected::default();
+    let mut collected = BodyBuffer::default();
     while let Some(frame) = body.frame().await {
         let frame = frame.map_err(|error| CollectError::Broken(error.into()))?;
         let Ok(data) = frame.into_data() else {
@@ -53,7 +53,7 @@ where
 
 /// The bytes that have arrived.
 #[derive(Default)]
-struct Collected {
+struct BodyBuffer {
     /// The first piece as it came, which is all of most bodies.
     first: Bytes,
     /// All bytes, once there is more than one piece.
@@ -61,7 +61,7 @@ struct Collected {
     charge: Option<Charge>,
 }
 
-impl Collected {
+impl BodyBuffer {
     fn len(&self) -> usize {
         self.first.len() + self.joined.len()
     }
@@ -111,7 +111,7 @@ impl Collected {
         match self.charge {
             Some(mut charge) => {
                 charge.shrink_to(bytes.len());
-                quota::charged(bytes, charge)
+                quota::attach_charge(bytes, charge)
             }
             None => bytes,
         }

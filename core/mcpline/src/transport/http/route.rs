@@ -199,7 +199,7 @@ fn complete(response: Response<Bytes>, method: &Method, client: &ClientQuota) ->
         _ if has_none => Bytes::new(),
         body if body.len() < UNCHARGED_BYTES => body,
         body => match client.hold_bytes(body.len()) {
-            Ok(charge) => quota::charged(body, charge),
+            Ok(charge) => quota::attach_charge(body, charge),
             Err(exceeded) => {
                 // Not 429: another attempt may never succeed.
                 warn_limited!(%exceeded, "the response of a route was replaced by an error");

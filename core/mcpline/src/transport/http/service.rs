@@ -28,7 +28,7 @@ use crate::span::NetworkAddress;
 use crate::warning_limit::warn_limited;
 
 use super::authorization::Authorization;
-use super::cors::{self, ListedOrigin};
+use super::cors::{self, CorsOrigin};
 use super::endpoints::{self, Endpoint};
 use super::in_flight::RequestsInFlight;
 use super::options::HttpOptions;
@@ -149,7 +149,7 @@ impl HttpService {
         let (mut parts, body) = request.into_parts();
         // Not an async function: its future would contain the request twice, and is moved as a whole.
         async move {
-            let Some(origin) = ListedOrigin::of(&parts.headers, &self.shared.options) else {
+            let Some(origin) = CorsOrigin::of_request(&parts.headers, &self.shared.options) else {
                 let mut response = self.answer(&mut parts, pin!(body)).await;
                 self.count_refusal(&response);
                 cors::vary(&mut response, &self.shared.options);

@@ -203,7 +203,7 @@ impl Stream {
         if event.is_empty() {
             self.prime();
         } else if let Err(exceeded) = self.message(MessageKind::Request, event) {
-            warn_limited!(%exceeded, stream = %self.name, "dropped an event of a resumed stream");
+            warn_limited!(%exceeded, stream = %self.name, "dropped an event of a resumed stream: no memory is left for its client (`max_total_client_bytes`, `client_share`)");
         }
     }
 

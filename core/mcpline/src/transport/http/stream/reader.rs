@@ -180,7 +180,7 @@ impl Reader {
             charge.absorb(self.stream.client.hold_bytes_anyway(more));
         }
         charge.shrink_to(out.len());
-        Some(quota::charged(out.into(), charge))
+        Some(quota::attach_charge(out.into(), charge))
     }
 }
 

@@ -20,7 +20,7 @@ interface RoutedRequest {
  *
  * @param outer The request that the framework passed, which contains `request` in Fastify.
  */
-export function mountPrefix(request: IncomingMessage, outer: object): number {
+export function basePathLength(request: IncomingMessage, outer: object): number {
   const { originalUrl, baseUrl, route, routeOptions } = outer as RoutedRequest;
   const path = pathOf(request.url ?? "/");
   if (originalUrl === undefined || routeOptions !== undefined) {

@@ -10,7 +10,7 @@ use crate::offload;
 use crate::turn_queue::PeerId;
 
 /// Decodes a large value on another thread. Returns `None` if the runtime is shutting down.
-pub(super) async fn decode_elsewhere<T: DeserializeOwned + Send + 'static>(
+pub(super) async fn decode_offloaded<T: DeserializeOwned + Send + 'static>(
     peer: PeerId,
     raw: Raw,
 ) -> Option<Result<T, serde_json::Error>> {
