@@ -32,7 +32,7 @@ import mcpline.ffi.Serving
 private val HANDLER_CLEANUP_TIMEOUT = 2.seconds
 
 /** The core's default of [ServerSettings.shutdownTimeout]. */
-private val DEFAULT_SHUTDOWN_GRACE = 5.seconds
+private val DEFAULT_SHUTDOWN_TIMEOUT = 5.seconds
 
 /**
  * Creates a server.
@@ -66,8 +66,8 @@ public fun server(
     features: Server.() -> Unit = {},
 ): Server {
     val info = Implementation(name, version, title)
-    val grace = settings.shutdownTimeout ?: DEFAULT_SHUTDOWN_GRACE
-    return Server(info, instructions, options(settings, extensions), grace, context).apply(features)
+    val timeout = settings.shutdownTimeout ?: DEFAULT_SHUTDOWN_TIMEOUT
+    return Server(info, instructions, options(settings, extensions), timeout, context).apply(features)
 }
 
 /**
