@@ -639,11 +639,6 @@ fileprivate struct FfiConverterData: FfiConverterRustBuffer {
 package protocol CallProtocol: AnyObject, Sendable {
 
     /**
-     * Sends an input request and returns the client's answer; both are JSON.
-     */
-    func ask(method: String, params: String?, key: String?) async throws  -> String
-
-    /**
      * Returns the settings, as JSON, with which the client declares an extension; `None` if it does not.
      */
     func clientExtension(identifier: String)  -> String?
@@ -672,6 +667,11 @@ package protocol CallProtocol: AnyObject, Sendable {
      * Reports progress.
      */
     func progress(progress: Double, total: Double?, message: String?)
+
+    /**
+     * Sends an input request and returns the client's answer; both are JSON.
+     */
+    func requestInput(method: String, params: String?, key: String?) async throws  -> String
 
     /**
      * Checks that the client declares an extension.
@@ -742,26 +742,6 @@ package class Call: CallProtocol, @unchecked Sendable {
 
         try! rustCall { uniffi_mcpline_uniffi_fn_free_call(handle, $0) }
     }
-
-    /**
-     * Sends an input request and returns the client's answer; both are JSON.
-     */
-package func ask(method: String, params: String?, key: String?)async throws  -> String  {
-    return
-        try  await uniffiRustCallAsync(
-            rustFutureFunc: {
-                uniffi_mcpline_uniffi_fn_method_call_ask(
-                        self.uniffiCloneHandle(),FfiConverterString.lower(method),FfiConverterOptionString.lower(params),FfiConverterOptionString.lower(key)
-                )
-            },
-            pollFunc: ffi_mcpline_uniffi_rust_future_poll_rust_buffer,
-            completeFunc: ffi_mcpline_uniffi_rust_future_complete_rust_buffer,
-            cancelFunc: { ffi_mcpline_uniffi_rust_future_cancel_rust_buffer($0) },
-            freeFunc: ffi_mcpline_uniffi_rust_future_free_rust_buffer,
-            liftFunc: FfiConverterString.lift,
-            errorHandler: FfiConverterTypeFailure_lift
-        )
-}
 
     /**
      * Returns the settings, as JSON, with which the client declares an extension; `None` if it does not.
@@ -838,6 +818,26 @@ package func progress(progress: Double, total: Double?, message: String?)  {try!
         FfiConverterOptionString.lower(message),uniffiCallStatus
     )
 }
+}
+
+    /**
+     * Sends an input request and returns the client's answer; both are JSON.
+     */
+package func requestInput(method: String, params: String?, key: String?)async throws  -> String  {
+    return
+        try  await uniffiRustCallAsync(
+            rustFutureFunc: {
+                uniffi_mcpline_uniffi_fn_method_call_request_input(
+                        self.uniffiCloneHandle(),FfiConverterString.lower(method),FfiConverterOptionString.lower(params),FfiConverterOptionString.lower(key)
+                )
+            },
+            pollFunc: ffi_mcpline_uniffi_rust_future_poll_rust_buffer,
+            completeFunc: ffi_mcpline_uniffi_rust_future_complete_rust_buffer,
+            cancelFunc: { ffi_mcpline_uniffi_rust_future_cancel_rust_buffer($0) },
+            freeFunc: ffi_mcpline_uniffi_rust_future_free_rust_buffer,
+            liftFunc: FfiConverterString.lift,
+            errorHandler: FfiConverterTypeFailure_lift
+        )
 }
 
     /**
@@ -4864,9 +4864,6 @@ private let initializationResult: InitializationResult = {
     if (uniffi_mcpline_uniffi_checksum_func_set_log() != 12898) {
         return InitializationResult.apiChecksumMismatch
     }
-    if (uniffi_mcpline_uniffi_checksum_method_call_ask() != 31693) {
-        return InitializationResult.apiChecksumMismatch
-    }
     if (uniffi_mcpline_uniffi_checksum_method_call_client_extension() != 64841) {
         return InitializationResult.apiChecksumMismatch
     }
@@ -4883,6 +4880,9 @@ private let initializationResult: InitializationResult = {
         return InitializationResult.apiChecksumMismatch
     }
     if (uniffi_mcpline_uniffi_checksum_method_call_progress() != 9745) {
+        return InitializationResult.apiChecksumMismatch
+    }
+    if (uniffi_mcpline_uniffi_checksum_method_call_request_input() != 44197) {
         return InitializationResult.apiChecksumMismatch
     }
     if (uniffi_mcpline_uniffi_checksum_method_call_require_extension() != 6740) {

@@ -382,11 +382,6 @@ uint64_t uniffi_mcpline_uniffi_fn_clone_call(uint64_t handle, RustCallStatus *_N
 void uniffi_mcpline_uniffi_fn_free_call(uint64_t handle, RustCallStatus *_Nonnull out_status
 );
 #endif
-#ifndef UNIFFI_FFIDEF_UNIFFI_MCPLINE_UNIFFI_FN_METHOD_CALL_ASK
-#define UNIFFI_FFIDEF_UNIFFI_MCPLINE_UNIFFI_FN_METHOD_CALL_ASK
-uint64_t uniffi_mcpline_uniffi_fn_method_call_ask(uint64_t ptr, RustBuffer method, RustBuffer params, RustBuffer key
-);
-#endif
 #ifndef UNIFFI_FFIDEF_UNIFFI_MCPLINE_UNIFFI_FN_METHOD_CALL_CLIENT_EXTENSION
 #define UNIFFI_FFIDEF_UNIFFI_MCPLINE_UNIFFI_FN_METHOD_CALL_CLIENT_EXTENSION
 RustBuffer uniffi_mcpline_uniffi_fn_method_call_client_extension(uint64_t ptr, RustBuffer identifier, RustCallStatus *_Nonnull out_status
@@ -415,6 +410,11 @@ void uniffi_mcpline_uniffi_fn_method_call_notify(uint64_t ptr, RustBuffer method
 #ifndef UNIFFI_FFIDEF_UNIFFI_MCPLINE_UNIFFI_FN_METHOD_CALL_PROGRESS
 #define UNIFFI_FFIDEF_UNIFFI_MCPLINE_UNIFFI_FN_METHOD_CALL_PROGRESS
 void uniffi_mcpline_uniffi_fn_method_call_progress(uint64_t ptr, double progress, RustBuffer total, RustBuffer message, RustCallStatus *_Nonnull out_status
+);
+#endif
+#ifndef UNIFFI_FFIDEF_UNIFFI_MCPLINE_UNIFFI_FN_METHOD_CALL_REQUEST_INPUT
+#define UNIFFI_FFIDEF_UNIFFI_MCPLINE_UNIFFI_FN_METHOD_CALL_REQUEST_INPUT
+uint64_t uniffi_mcpline_uniffi_fn_method_call_request_input(uint64_t ptr, RustBuffer method, RustBuffer params, RustBuffer key
 );
 #endif
 #ifndef UNIFFI_FFIDEF_UNIFFI_MCPLINE_UNIFFI_FN_METHOD_CALL_REQUIRE_EXTENSION
@@ -1104,12 +1104,6 @@ uint16_t uniffi_mcpline_uniffi_checksum_func_set_log(void
 
 );
 #endif
-#ifndef UNIFFI_FFIDEF_UNIFFI_MCPLINE_UNIFFI_CHECKSUM_METHOD_CALL_ASK
-#define UNIFFI_FFIDEF_UNIFFI_MCPLINE_UNIFFI_CHECKSUM_METHOD_CALL_ASK
-uint16_t uniffi_mcpline_uniffi_checksum_method_call_ask(void
-
-);
-#endif
 #ifndef UNIFFI_FFIDEF_UNIFFI_MCPLINE_UNIFFI_CHECKSUM_METHOD_CALL_CLIENT_EXTENSION
 #define UNIFFI_FFIDEF_UNIFFI_MCPLINE_UNIFFI_CHECKSUM_METHOD_CALL_CLIENT_EXTENSION
 uint16_t uniffi_mcpline_uniffi_checksum_method_call_client_extension(void
@@ -1143,6 +1137,12 @@ uint16_t uniffi_mcpline_uniffi_checksum_method_call_notify(void
 #ifndef UNIFFI_FFIDEF_UNIFFI_MCPLINE_UNIFFI_CHECKSUM_METHOD_CALL_PROGRESS
 #define UNIFFI_FFIDEF_UNIFFI_MCPLINE_UNIFFI_CHECKSUM_METHOD_CALL_PROGRESS
 uint16_t uniffi_mcpline_uniffi_checksum_method_call_progress(void
+
+);
+#endif
+#ifndef UNIFFI_FFIDEF_UNIFFI_MCPLINE_UNIFFI_CHECKSUM_METHOD_CALL_REQUEST_INPUT
+#define UNIFFI_FFIDEF_UNIFFI_MCPLINE_UNIFFI_CHECKSUM_METHOD_CALL_REQUEST_INPUT
+uint16_t uniffi_mcpline_uniffi_checksum_method_call_request_input(void
 
 );
 #endif

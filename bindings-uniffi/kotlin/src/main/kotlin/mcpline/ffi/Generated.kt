@@ -866,8 +866,6 @@ internal object IntegrityCheckingUniffiLib {
     ): Int
     external fun uniffi_mcpline_uniffi_checksum_func_set_log(
     ): Int
-    external fun uniffi_mcpline_uniffi_checksum_method_call_ask(
-    ): Int
     external fun uniffi_mcpline_uniffi_checksum_method_call_client_extension(
     ): Int
     external fun uniffi_mcpline_uniffi_checksum_method_call_close_stream(
@@ -879,6 +877,8 @@ internal object IntegrityCheckingUniffiLib {
     external fun uniffi_mcpline_uniffi_checksum_method_call_notify(
     ): Int
     external fun uniffi_mcpline_uniffi_checksum_method_call_progress(
+    ): Int
+    external fun uniffi_mcpline_uniffi_checksum_method_call_request_input(
     ): Int
     external fun uniffi_mcpline_uniffi_checksum_method_call_require_extension(
     ): Int
@@ -1007,8 +1007,6 @@ internal object UniffiLib {
     ): Long
     external fun uniffi_mcpline_uniffi_fn_free_call(`handle`: Long,uniffi_out_err: Pointer,
     ): Unit
-    external fun uniffi_mcpline_uniffi_fn_method_call_ask(`ptr`: Long,`method`: RustBuffer.ByValue,`params`: RustBuffer.ByValue,`key`: RustBuffer.ByValue,
-    ): Long
     external fun uniffi_mcpline_uniffi_fn_method_call_client_extension(`ptr`: Long,`identifier`: RustBuffer.ByValue,uniffi_out_err: Pointer,
     ): RustBuffer.ByValue
     external fun uniffi_mcpline_uniffi_fn_method_call_close_stream(`ptr`: Long,uniffi_out_err: Pointer,
@@ -1021,6 +1019,8 @@ internal object UniffiLib {
     ): Unit
     external fun uniffi_mcpline_uniffi_fn_method_call_progress(`ptr`: Long,`progress`: Double,`total`: RustBuffer.ByValue,`message`: RustBuffer.ByValue,uniffi_out_err: Pointer,
     ): Unit
+    external fun uniffi_mcpline_uniffi_fn_method_call_request_input(`ptr`: Long,`method`: RustBuffer.ByValue,`params`: RustBuffer.ByValue,`key`: RustBuffer.ByValue,
+    ): Long
     external fun uniffi_mcpline_uniffi_fn_method_call_require_extension(`ptr`: Long,`identifier`: RustBuffer.ByValue,uniffi_out_err: Pointer,
     ): RustBuffer.ByValue
     external fun uniffi_mcpline_uniffi_fn_method_call_require_scopes(`ptr`: Long,`scopes`: RustBuffer.ByValue,uniffi_out_err: Pointer,
@@ -1311,9 +1311,6 @@ private fun uniffiCheckApiChecksums(lib: IntegrityCheckingUniffiLib) {
     if ((lib.uniffi_mcpline_uniffi_checksum_func_set_log() and 0xFFFF) != 12898) {
         throw RuntimeException("UniFFI API checksum mismatch: try cleaning and rebuilding your project")
     }
-    if ((lib.uniffi_mcpline_uniffi_checksum_method_call_ask() and 0xFFFF) != 31693) {
-        throw RuntimeException("UniFFI API checksum mismatch: try cleaning and rebuilding your project")
-    }
     if ((lib.uniffi_mcpline_uniffi_checksum_method_call_client_extension() and 0xFFFF) != 64841) {
         throw RuntimeException("UniFFI API checksum mismatch: try cleaning and rebuilding your project")
     }
@@ -1330,6 +1327,9 @@ private fun uniffiCheckApiChecksums(lib: IntegrityCheckingUniffiLib) {
         throw RuntimeException("UniFFI API checksum mismatch: try cleaning and rebuilding your project")
     }
     if ((lib.uniffi_mcpline_uniffi_checksum_method_call_progress() and 0xFFFF) != 9745) {
+        throw RuntimeException("UniFFI API checksum mismatch: try cleaning and rebuilding your project")
+    }
+    if ((lib.uniffi_mcpline_uniffi_checksum_method_call_request_input() and 0xFFFF) != 44197) {
         throw RuntimeException("UniFFI API checksum mismatch: try cleaning and rebuilding your project")
     }
     if ((lib.uniffi_mcpline_uniffi_checksum_method_call_require_extension() and 0xFFFF) != 6740) {
@@ -2112,11 +2112,6 @@ internal object FfiConverterByteArray: FfiConverterRustBuffer<ByteArray> {
 internal interface CallInterface {
 
     /**
-     * Sends an input request and returns the client's answer; both are JSON.
-     */
-    suspend fun `ask`(`method`: kotlin.String, `params`: kotlin.String?, `key`: kotlin.String?): kotlin.String
-
-    /**
      * Returns the settings, as JSON, with which the client declares an extension; `None` if it does not.
      */
     fun `clientExtension`(`identifier`: kotlin.String): kotlin.String?
@@ -2145,6 +2140,11 @@ internal interface CallInterface {
      * Reports progress.
      */
     fun `progress`(`progress`: kotlin.Double, `total`: kotlin.Double?, `message`: kotlin.String?)
+
+    /**
+     * Sends an input request and returns the client's answer; both are JSON.
+     */
+    suspend fun `requestInput`(`method`: kotlin.String, `params`: kotlin.String?, `key`: kotlin.String?): kotlin.String
 
     /**
      * Checks that the client declares an extension.
@@ -2270,32 +2270,6 @@ internal open class Call: Disposable, AutoCloseable, CallInterface
     }
 
     /**
-     * Sends an input request and returns the client's answer; both are JSON.
-     */
-    @Throws(Failure::class)
-    @Suppress("ASSIGNED_BUT_NEVER_ACCESSED_VARIABLE")
-    override suspend fun `ask`(`method`: kotlin.String, `params`: kotlin.String?, `key`: kotlin.String?) : kotlin.String {
-        return uniffiRustCallAsync(
-        callWithHandle { uniffiHandle ->
-            UniffiLib.uniffi_mcpline_uniffi_fn_method_call_ask(
-                uniffiHandle,
-
-        FfiConverterString.lower(`method`),
-        FfiConverterOptionalString.lower(`params`),
-        FfiConverterOptionalString.lower(`key`),
-            )
-        },
-        { future, callback, continuation -> UniffiLib.ffi_mcpline_uniffi_rust_future_poll_rust_buffer(future, callback, continuation) },
-        { future, continuation -> UniffiLib.ffi_mcpline_uniffi_rust_future_complete_rust_buffer(future, continuation) },
-        { future -> UniffiLib.ffi_mcpline_uniffi_rust_future_free_rust_buffer(future) },
-        // lift function
-        { FfiConverterString.lift(it) },
-        // Error FFI converter
-        Failure.ErrorHandler,
-    )
-    }
-
-    /**
      * Returns the settings, as JSON, with which the client declares an extension; `None` if it does not.
      */override fun `clientExtension`(`identifier`: kotlin.String): kotlin.String? {
             return FfiConverterOptionalString.lift(
@@ -2380,6 +2354,32 @@ internal open class Call: Disposable, AutoCloseable, CallInterface
         FfiConverterOptionalDouble.lower(`total`),
         FfiConverterOptionalString.lower(`message`),_status)
 }
+    }
+
+    /**
+     * Sends an input request and returns the client's answer; both are JSON.
+     */
+    @Throws(Failure::class)
+    @Suppress("ASSIGNED_BUT_NEVER_ACCESSED_VARIABLE")
+    override suspend fun `requestInput`(`method`: kotlin.String, `params`: kotlin.String?, `key`: kotlin.String?) : kotlin.String {
+        return uniffiRustCallAsync(
+        callWithHandle { uniffiHandle ->
+            UniffiLib.uniffi_mcpline_uniffi_fn_method_call_request_input(
+                uniffiHandle,
+
+        FfiConverterString.lower(`method`),
+        FfiConverterOptionalString.lower(`params`),
+        FfiConverterOptionalString.lower(`key`),
+            )
+        },
+        { future, callback, continuation -> UniffiLib.ffi_mcpline_uniffi_rust_future_poll_rust_buffer(future, callback, continuation) },
+        { future, continuation -> UniffiLib.ffi_mcpline_uniffi_rust_future_complete_rust_buffer(future, continuation) },
+        { future -> UniffiLib.ffi_mcpline_uniffi_rust_future_free_rust_buffer(future) },
+        // lift function
+        { FfiConverterString.lift(it) },
+        // Error FFI converter
+        Failure.ErrorHandler,
+    )
     }
 
     /**
