@@ -14,9 +14,9 @@ use std::time::Duration;
 use bytes::Bytes;
 use libfuzzer_sys::fuzz_target;
 use mcpline_protocol::client::{
-    OutgoingRequestId, ClientEvent, ClientSession, InputRequiredResult, NegotiatedSession, Negotiation,
-    NegotiationOptions, NegotiationStep, OutgoingClientRequest, ResultCache, ToolCatalog,
-    UrlElicitations,
+    ClientEvent, ClientSession, InputRequiredResult, NegotiatedSession, Negotiation,
+    NegotiationOptions, NegotiationStep, OutgoingClientRequest, OutgoingRequestId, ResultCache,
+    ToolCatalog, UrlElicitations,
 };
 use mcpline_protocol::vocabulary::{
     ClientCapabilities, ElicitationCapability, Implementation, RootsCapability, ServerCapabilities,
@@ -152,9 +152,9 @@ impl Driver {
                     wants_progress: line.len() % 2 == 0,
                     ..OutgoingClientRequest::new("tools/call", meta)
                 };
-                let (key, message) = self
-                    .conversation
-                    .begin_request(&outgoing, self.started, self.now);
+                let (key, message) =
+                    self.conversation
+                        .begin_request(&outgoing, self.started, self.now);
                 self.started += 1;
                 self.keys.push(key);
                 // `begin_request` requires parameters without `_meta`: its callers remove it.

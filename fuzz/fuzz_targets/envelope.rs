@@ -5,7 +5,9 @@
 use bytes::Bytes;
 use libfuzzer_sys::fuzz_target;
 use mcpline_fuzz::Cost;
-use mcpline_protocol::wire::{Incoming, JsonKind, Message, Params, Problem, Raw, check, encode, read};
+use mcpline_protocol::wire::{
+    Incoming, JsonKind, Message, Params, Problem, Raw, check, encode, read,
+};
 use serde_json::Value;
 
 fuzz_target!(|data: &[u8]| {

@@ -5,7 +5,7 @@
 
 use libfuzzer_sys::fuzz_target;
 use mcpline_fuzz::Cost;
-use mcpline_protocol::schema::{StepBudget, CompiledSchema};
+use mcpline_protocol::schema::{CompiledSchema, StepBudget};
 use mcpline_protocol::wire::Raw;
 use serde_json::json;
 

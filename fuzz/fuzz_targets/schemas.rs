@@ -4,7 +4,7 @@
 
 use libfuzzer_sys::fuzz_target;
 use mcpline_fuzz::Cost;
-use mcpline_protocol::schema::{StepBudget, CompiledSchema};
+use mcpline_protocol::schema::{CompiledSchema, StepBudget};
 use mcpline_protocol::wire::Raw;
 
 /// The largest cost per byte of a schema or a value.
