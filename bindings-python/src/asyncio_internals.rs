@@ -1,7 +1,7 @@
-//! Undocumented parts of asyncio and CPython: the native half of `mcpline._internals`, which lists the assumptions.
+//! Undocumented parts of asyncio and CPython: the native half of `mcpline._asyncio_internals`, which lists the assumptions.
 //!
-//! `_internals` creates an [`AsyncioInternals`] only if its self-test confirms all of them on the running interpreter. Without
-//! one, [`crate::reusable_task`] parks no tasks, and each call runs in a new one.
+//! `_asyncio_internals` creates an [`AsyncioInternals`] only if its self-test confirms all of them on the running interpreter.
+//! Without one, [`crate::reusable_task`] parks no tasks, and each call runs in a new one.
 
 use pyo3::prelude::*;
 use pyo3::{PyTraverseError, PyVisit, intern};

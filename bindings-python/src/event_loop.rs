@@ -209,7 +209,7 @@ impl Loop {
         Self::make(py, server.hub().clone(), objects, notify)
     }
 
-    /// A loop without a server, for the self-test of `mcpline._internals`.
+    /// A loop without a server, for the self-test of `mcpline._asyncio_internals`.
     #[staticmethod]
     fn for_self_test(
         py: Python<'_>,

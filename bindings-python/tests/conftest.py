@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 from _pytest.faulthandler import fault_handler_stderr_fd_key
-from mcpline import Client, Server, _internals, testing
+from mcpline import Client, Server, _asyncio_internals, testing
 from typing_extensions import Self
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tests"))
@@ -140,7 +140,7 @@ SWITCHES = ["on", "off"] if sys.version_info < (3, 12) else ["on"]
 @pytest.fixture(params=SWITCHES, ids=lambda switch: f"internals-{switch}")
 def with_and_without_internals(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """Run a test with and without the internals of asyncio."""
-    monkeypatch.setenv(_internals.SWITCH, request.param)
+    monkeypatch.setenv(_asyncio_internals.SWITCH, request.param)
 
 
 def pytest_terminal_summary(terminalreporter: Any) -> None:

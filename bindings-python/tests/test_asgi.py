@@ -13,7 +13,7 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
-from mcpline import Context, Server, SyncContext, UsageError, _internals
+from mcpline import Context, Server, SyncContext, UsageError, _asyncio_internals
 from support import MODERN, free_port, post, process, run, text, wait_for_port
 
 pytestmark = pytest.mark.usefixtures("with_and_without_internals")
@@ -159,7 +159,7 @@ def test_a_handler_has_a_task_of_its_own_within_the_requests():
 def test_a_stream_that_has_ended_already_is_one_body():
     # With eager tasks since 3.12.5, with parked tasks before 3.12.
     is_between = (3, 12) <= sys.version_info < (3, 12, 5)
-    if is_between or (sys.version_info < (3, 12) and os.environ[_internals.SWITCH] == "off"):
+    if is_between or (sys.version_info < (3, 12) and os.environ[_asyncio_internals.SWITCH] == "off"):
         pytest.skip("tasks start in the loop's next turn only")
     server = make()
     app = server.asgi()
@@ -661,7 +661,7 @@ from contextlib import asynccontextmanager
 from starlette.applications import Starlette
 from starlette.responses import PlainTextResponse
 from starlette.routing import Mount, Route
-from mcpline import Context, Server, SyncContext, UsageError, _internals
+from mcpline import Context, Server, SyncContext, UsageError, _asyncio_internals
 
 @asynccontextmanager
 async def lifespan(server):

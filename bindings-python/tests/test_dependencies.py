@@ -1160,7 +1160,8 @@ server = Server("plain")
 @server.tool
 def tool(x: int = 1) -> int:
     return x
-loaded = {"mcpline.dependencies", "mcpline._injection", "mcpline._providers", "mcpline._thread_pool"} & set(sys.modules)
+late = {"mcpline.dependencies", "mcpline._injection", "mcpline._dependency_providers", "mcpline._thread_pool"}
+loaded = late & set(sys.modules)
 assert not loaded, loaded
 assert "asyncio" not in sys.modules
 """

@@ -10,7 +10,7 @@ import threading
 from typing import Any
 
 import pytest
-from mcpline import Server, _internals
+from mcpline import Server, _asyncio_internals
 from support import run, text
 
 NAMES = ["_register_task", "_unregister_task", "_enter_task", "_leave_task"]
@@ -23,9 +23,9 @@ pytestmark = pytest.mark.skipif(sys.version_info >= (3, 12), reason="tasks start
 def anew(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
     """Reset the self-test, enable the internals, and log all levels."""
     caplog.set_level(logging.DEBUG, "mcpline")
-    monkeypatch.setattr(_internals, "_tested", None)
-    _internals._warn_of_unknown.cache_clear()
-    monkeypatch.delenv(_internals.SWITCH, raising=False)
+    monkeypatch.setattr(_asyncio_internals, "_tested", None)
+    _asyncio_internals._warn_of_unknown.cache_clear()
+    monkeypatch.delenv(_asyncio_internals.SWITCH, raising=False)
 
 
 def serve(*, parks: bool, log: pytest.LogCaptureFixture | None = None) -> None:
@@ -64,27 +64,27 @@ def test_tasks_are_parked_on_this_interpreter(caplog):
 
 def test_the_self_test_runs_once(monkeypatch):
     serve(parks=True)
-    monkeypatch.setattr(_internals, "_run_self_test", lambda: pytest.fail("tested again"))
+    monkeypatch.setattr(_asyncio_internals, "_run_self_test", lambda: pytest.fail("tested again"))
     serve(parks=True)
 
 
 @pytest.mark.parametrize("value", ["off", "OFF", " Off", "0", "false", "False", "no"])
 def test_a_variable_turns_all_of_it_off(value, monkeypatch, caplog):
-    monkeypatch.setenv(_internals.SWITCH, value)
-    monkeypatch.setattr(_internals, "_run_self_test", lambda: pytest.fail("tested"))
+    monkeypatch.setenv(_asyncio_internals.SWITCH, value)
+    monkeypatch.setattr(_asyncio_internals, "_run_self_test", lambda: pytest.fail("tested"))
     serve(parks=False)
-    assert _internals.SWITCH in caplog.text
+    assert _asyncio_internals.SWITCH in caplog.text
 
 
 @pytest.mark.parametrize("value", ["", "on", "On", "1", "true", "yes"])
 def test_a_variable_that_turns_it_on_changes_nothing(value, monkeypatch, caplog):
-    monkeypatch.setenv(_internals.SWITCH, value)
+    monkeypatch.setenv(_asyncio_internals.SWITCH, value)
     serve(parks=True, log=caplog)
     assert not [record for record in caplog.records if record.name == "mcpline"]
 
 
 def test_an_unknown_value_of_the_variable_is_logged_once(monkeypatch, caplog):
-    monkeypatch.setenv(_internals.SWITCH, "disabled")
+    monkeypatch.setenv(_asyncio_internals.SWITCH, "disabled")
     for _ in range(2):
         serve(parks=True)
     warned = [record for record in caplog.records if record.levelno == logging.WARNING]
@@ -98,7 +98,7 @@ def test_the_self_test_leaves_a_loop_of_its_thread_running():
 
     async def main() -> None:
         loop = asyncio.get_running_loop()
-        assert _internals._SelfTest().run() is not None
+        assert _asyncio_internals._SelfTest().run() is not None
         assert asyncio.get_running_loop() is loop
 
     run(main())
@@ -145,7 +145,7 @@ def test_a_function_that_never_returns(monkeypatch, caplog):
     end = threading.Event()
     with monkeypatch.context() as patch:
         patch.setattr(asyncio.tasks, "_enter_task", lambda *_: end.wait())
-        patch.setattr(_internals, "_TIMEOUT", 0.01)
+        patch.setattr(_asyncio_internals, "_TIMEOUT", 0.01)
         assert run_self_test() is None
     try:
         serve(parks=False, log=caplog)
@@ -222,4 +222,4 @@ def test_a_system_that_starts_no_more_threads(monkeypatch, caplog):
 def run_self_test() -> Any:
     """Run the self-test and cache its result, like the first server."""
 
-    return _internals.parking()
+    return _asyncio_internals.parking()

@@ -397,7 +397,7 @@ def test_nothing_undocumented_is_needed():
     server = Server("test")
     @server.tool
     async def used() -> bool:
-        return "mcpline._internals" in sys.modules
+        return "mcpline._asyncio_internals" in sys.modules
     server.run()
     """
     with process(source) as server:
