@@ -24,8 +24,8 @@ from mcpline import (
     SyncContext,
     ToolError,
     UsageError,
+    _dependency_providers,
     _injection,
-    _providers,
     _thread_pool,
 )
 from mcpline.dependencies import Dependency
@@ -582,7 +582,7 @@ def test_a_dependency_that_is_abandoned_is_exited_in_its_thread():
         async def use() -> None:
             async with contextlib.AsyncExitStack() as stack:
                 values = _injection._AsyncValues(handed, stack)
-                dependent = _providers.Reader().dependent(Dependency(Slow, inline=False))
+                dependent = _dependency_providers.Reader().dependent(Dependency(Slow, inline=False))
                 await values._value(dependent)
 
         using = asyncio.create_task(use())
