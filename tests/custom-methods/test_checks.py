@@ -12,7 +12,7 @@ sys.path[:0] = [str(HERE.parent), str(HERE)]
 
 from checks import LOCAL, MODERN, REVISIONS, error, jobs, request, unanswered  # noqa: E402
 from harness.programs import LANGUAGES, MOUNTS  # noqa: E402
-from connections import STANDALONE, TRANSPORTS, path, connections  # noqa: E402
+from connections import STANDALONE, TRANSPORTS, path, ways  # noqa: E402
 
 
 class Outcomes(unittest.TestCase):

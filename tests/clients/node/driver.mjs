@@ -88,7 +88,8 @@ function extensionsOf(declared, job) {
 
 async function connect(job) {
   const { address, settings = {}, received } = job;
-  const { revisions, era, probe, answer, attempts, trust_tool_annotations, max_body_bytes, answers, listener_pause } = settings;
+  const { revisions, era, probe, answer, attempts, trust_tool_annotations, max_body_bytes, answers, listener_pause } =
+    settings;
   const { ping_interval, ping_timeout, serves, extensions, listens } = settings;
   const options = given({
     name: "driver",
