@@ -44,10 +44,8 @@ impl<'a> RawRef<'a> {
     /// When the value does not have the shape of `T`.
     pub fn decode<T: DeserializeOwned>(self) -> Result<T, serde_json::Error> {
         // The text is checked once, and not each of its strings.
-        match simdutf8::basic::from_utf8(self.0) {
-            Ok(text) => serde_json::from_str(text),
-            Err(_) => serde_json::from_slice(self.0),
-        }
+        let text = simdutf8::basic::from_utf8(self.0).map_err(serde::de::Error::custom)?;
+        serde_json::from_str(text)
     }
 
     /// The text, when this is a string.
