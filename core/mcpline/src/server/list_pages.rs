@@ -80,7 +80,7 @@ fn answer_with_listers(
     // Middleware has counted it already.
     if current_request.middleware.is_none() {
         match current_request.connection.client().begin_call() {
-            Ok(charge) => in_flight = Some(charge),
+            Ok(charge) => in_flight = Some(Arc::new(charge)),
             Err(exceeded) => {
                 let error = RpcError::from(exceeded);
                 warn_of_limit(&error);
@@ -90,17 +90,22 @@ fn answer_with_listers(
         }
     }
     let request = current_request.clone();
-    let finish = Box::new(move |listed: Result<Raw, RpcError>| {
-        match listed {
-            Ok(listed) => {
-                let page = Page::new(&list, after, &request);
-                page.answer(ListMethod::Resources, &list, &request, &listed);
-            }
-            Err(error) => respond_error(&request, status_of(&request, &error), &error),
+    let finish = Box::new(move |listed: Result<Raw, RpcError>| match listed {
+        Ok(listed) => {
+            let page = Page::new(&list, after, &request);
+            page.answer(ListMethod::Resources, &list, &request, &listed);
         }
-        drop(in_flight);
+        Err(error) => respond_error(&request, status_of(&request, &error), &error),
     });
-    template_lists::run(registry.clone(), listers, current_request, params, finish);
+    let registry = registry.clone();
+    template_lists::run(
+        registry,
+        listers,
+        current_request,
+        params,
+        in_flight,
+        finish,
+    );
 }
 
 /// Returns the templates that list resources and that the caller may use.

@@ -11,6 +11,7 @@ use tokio::sync::oneshot;
 
 use crate::error::Error;
 use crate::middleware::MiddlewareFuture;
+use crate::quota::Charge;
 use crate::sync::{Arc, Mutex, PoisonError};
 use crate::warning_limit::warn_limited;
 
@@ -40,6 +41,8 @@ pub(super) type Lister = Arc<Item<TemplateEntry>>;
 pub(crate) struct ListCall {
     lister: Lister,
     outcome: Mutex<Option<oneshot::Sender<Result<Raw, RpcError>>>>,
+    /// Counts the request as in flight while its handlers run, which may be after it was cancelled.
+    _in_flight: Option<Arc<Charge>>,
 }
 
 impl Server {
@@ -121,13 +124,15 @@ pub(super) fn run(
     listers: Vec<Lister>,
     request: Arc<CurrentRequest>,
     params: Option<Params>,
+    in_flight: Option<Arc<Charge>>,
     finish: Box<dyn FnOnce(Result<Raw, RpcError>) + Send>,
 ) {
     let (key, connection) = (request.key, request.connection.clone());
     let end = move || connection.end_of_request(key?);
     let runtime = request.connection.runtime().clone();
-    let listing =
-        move || -> MiddlewareFuture { Box::pin(list(registry, listers, request, params)) };
+    let listing = move || -> MiddlewareFuture {
+        Box::pin(list(registry, listers, request, params, in_flight))
+    };
     middleware::drive(&runtime, end, listing, move |outcome| {
         if let Some(outcome) = outcome {
             finish(outcome);
@@ -140,10 +145,11 @@ async fn list(
     listers: Vec<Lister>,
     request: Arc<CurrentRequest>,
     params: Option<Params>,
+    in_flight: Option<Arc<Charge>>,
 ) -> Result<Raw, RpcError> {
     let mut listed = ListedResources::new(request.peer.revision);
     for lister in &listers {
-        let resources = call(lister, &request, params.clone()).await?;
+        let resources = call(lister, &request, params.clone(), in_flight.clone()).await?;
         listed.add(&registry, lister, &resources);
         if listed.is_full {
             break;
@@ -156,12 +162,14 @@ async fn call(
     lister: &Lister,
     request: &CurrentRequest,
     params: Option<Params>,
+    in_flight: Option<Arc<Charge>>,
 ) -> Result<Raw, RpcError> {
     let (sender, outcome) = oneshot::channel();
     let call = CallState::new(
         Target::ResourceList(Arc::new(ListCall {
             lister: lister.clone(),
             outcome: Mutex::new(Some(sender)),
+            _in_flight: in_flight,
         })),
         Method::ResourcesList,
         params,

@@ -14,7 +14,7 @@ use mcpline::protocol::vocabulary::{
 };
 use mcpline::protocol::{ErrorCode, Revision, RpcError};
 use mcpline::server::{
-    FeatureSelection, MiddlewareScope, MountOptions, Reply, ResourceDefinition,
+    Call, FeatureSelection, Handler, MiddlewareScope, MountOptions, Reply, ResourceDefinition,
     resource_list_handler,
 };
 use mcpline::transport::{Stop, lines};
@@ -611,4 +611,44 @@ async fn a_waiting_list_counts_as_a_call_of_its_client() {
     server.remove_resource_template("log://{day}");
     let result = list_modern(&mut client, json!({})).await.expect("a list");
     assert_eq!(uris(&result), ["note://1"]);
+}
+
+/// Gives its calls to the test, whatever becomes of their requests.
+struct Keeps(tokio::sync::mpsc::UnboundedSender<Call>);
+
+impl Handler for Keeps {
+    fn call(&self, call: Call) {
+        self.0.send(call).expect("the test waits");
+    }
+}
+
+#[runtimes::test]
+async fn a_list_that_goes_on_after_its_request_counts_as_a_call() {
+    let mut settings = Settings::default();
+    settings.max_calls = 1;
+    let builder = Server::builder("lists", "1").settings(settings);
+    let server = builder.build().expect("a server");
+    server.add(logs()).expect("added");
+    let (sender, mut begun) = tokio::sync::mpsc::unbounded_channel();
+    let keeps = Arc::new(Keeps(sender));
+    let set = server.set_resource_template_list("log://{day}", keeps);
+    set.expect("a template");
+    let mut client = Client::modern(&server);
+    let request = client.begin_modern("resources/list", json!({}));
+    let call = begun.recv().await.expect("it begins");
+    client.send(json!({
+        "jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": request},
+    }));
+    let refused = list_modern(&mut client, json!({})).await.expect_err("busy");
+    assert_eq!(refused["code"], ErrorCode::BUSY.0, "{refused}");
+    drop(call);
+    // Until the task that waited for it has ended as well.
+    loop {
+        client.begin_modern("resources/list", json!({}));
+        tokio::task::yield_now().await;
+        tokio::select! {
+            call = begun.recv() => break drop(call.expect("it begins")),
+            busy = client.next() => assert_eq!(busy["error"]["code"], ErrorCode::BUSY.0, "{busy}"),
+        }
+    }
 }
