@@ -157,14 +157,22 @@ impl Drop for Server {
     }
 }
 
-/// Returns a free port. A cluster's bus takes the port 10,000 above it.
+/// How far the port of a cluster's bus is above that of its node.
+const BUS_OFFSET: u16 = 10_000;
+
+/// The first of 10,000 ports for servers. Those of clusters' buses are then below the ports that systems give connections, of
+/// which one may be in use at any time.
+const FIRST_PORT: u32 = 12_000;
+
+/// Returns a free port, whose bus has a free port too.
 fn free_port() -> u16 {
     static OFFSET: AtomicU32 = AtomicU32::new(0);
-    let first = 20_000 + (std::process::id() % 500) * 20;
+    let first = (std::process::id() % 500) * 20;
+    let is_free = |port: u16| TcpListener::bind((Ipv4Addr::LOCALHOST, port)).is_ok();
     loop {
         let next = OFFSET.fetch_add(1, Ordering::Relaxed);
-        let port = u16::try_from(20_000 + (first - 20_000 + next) % 10_000).expect("a port");
-        if TcpListener::bind((Ipv4Addr::LOCALHOST, port)).is_ok() {
+        let port = u16::try_from(FIRST_PORT + (first + next) % 10_000).expect("a port");
+        if is_free(port) && is_free(port + BUS_OFFSET) {
             return port;
         }
     }
