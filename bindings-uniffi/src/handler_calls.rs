@@ -100,6 +100,8 @@ impl Drop for HandlerCalls {
         // Handlers whose last calls it has post an event.
         drop(events);
         drop(queue);
+        // Calls that nothing takes any more would keep their server, which keeps the queue.
+        self.queue.close();
     }
 }
 

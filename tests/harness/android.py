@@ -22,9 +22,10 @@ MANIFEST = f"""<?xml version="1.0" encoding="utf-8"?>
     <uses-permission android:name="android.permission.INTERNET" />
 </manifest>
 """
-# JNA and the generated code find these by reflection.
+# JNA and the generated code find these by reflection, and JNA the functions of the library by the names of methods.
 RULES = """-keep class com.sun.jna.** { *; }
 -keep class mcpline.ffi.** { *; }
+-keep class mcpline.HandlerCalls$Functions { *; }
 -dontwarn java.awt.**
 -dontwarn java.lang.Record
 """

@@ -225,7 +225,8 @@ internal object HandlerCalls {
 
     private object Runner : Runnable {
         override fun run() {
-            queuedRunners.decrementAndGet()
+            // Without memory for another thread, dispatching fails after the runner was queued: then it is not counted.
+            if (queuedRunners.getAndUpdate { if (it > 0) it - 1 else 0 } == 0) return
             var left = CALLS_PER_TURN
             while (true) {
                 val call = waiting.poll()
@@ -406,7 +407,9 @@ internal class HandlerCall(
         try {
             opened?.close()
             val encoded = encoded(checkNotNull(outcome))
-            HandlerCalls.end(number, encoded, isKept = beginning === Thread.currentThread())
+            // A context of the program may run other code on this thread before the runner goes on.
+            val isKept = handler?.runsOnDefault == true && beginning === Thread.currentThread()
+            HandlerCalls.end(number, encoded, isKept)
         } catch (_: Throwable) {
             HandlerCalls.fail(number)
         }
