@@ -1512,13 +1512,13 @@ mcpl_status mcpl_server_set_instructions(mcpl_server *server,
  * The same as the option `shutdown_timeout`.
  *
  * \param server the server.
- * \param grace_ms the time in milliseconds; 0: calls are cancelled at once; negative: no limit.
+ * \param timeout_ms the time in milliseconds; 0: calls are cancelled at once; negative: no limit.
  *
  * \return `MCPL_USAGE_ERROR` if the server is in use. Any thread.
  */
 MCPL_API
-mcpl_status mcpl_server_set_shutdown_grace_ms(mcpl_server *server,
-                                              int64_t grace_ms);
+mcpl_status mcpl_server_set_shutdown_timeout_ms(mcpl_server *server,
+                                                int64_t timeout_ms);
 
 /**
  * Sets how many calls may be in flight in all sessions of a server together; further ones are refused as busy. Call it before

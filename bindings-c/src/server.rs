@@ -426,16 +426,16 @@ pub unsafe extern "C" fn mcpl_server_set_instructions(
 /// Sets how long calls in flight may continue when a server stops. Call it before features are added and the server is served.
 /// The same as the option `shutdown_timeout`.
 ///
-/// - `grace_ms`: the time in milliseconds; 0: calls are cancelled at once; negative: no limit.
+/// - `timeout_ms`: the time in milliseconds; 0: calls are cancelled at once; negative: no limit.
 ///
 /// Returns `MCPL_USAGE_ERROR` if the server is in use. Any thread.
 #[unsafe(no_mangle)]
-pub extern "C" fn mcpl_server_set_shutdown_grace_ms(
+pub extern "C" fn mcpl_server_set_shutdown_timeout_ms(
     server: *mut mcpl_server,
-    grace_ms: i64,
+    timeout_ms: i64,
 ) -> mcpl_status {
-    let seconds = match u64::try_from(grace_ms) {
-        Ok(grace) => Duration::from_millis(grace).as_secs_f64(),
+    let seconds = match u64::try_from(timeout_ms) {
+        Ok(timeout) => Duration::from_millis(timeout).as_secs_f64(),
         // Longer than any program runs, and a number that JSON has.
         Err(_) => 1e12,
     };

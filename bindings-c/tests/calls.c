@@ -656,8 +656,8 @@ static void settings_are_set_until_the_server_is_used(void) {
   OK(mcpl_server_set_instructions(server, "Call it once."));
   OK(mcpl_server_set_tool_rate(server, 1, 0));
   OK(mcpl_server_set_max_calls(server, 100));
-  OK(mcpl_server_set_shutdown_grace_ms(server, 0));
-  OK(mcpl_server_set_shutdown_grace_ms(server, -1));
+  OK(mcpl_server_set_shutdown_timeout_ms(server, 0));
+  OK(mcpl_server_set_shutdown_timeout_ms(server, -1));
   /* What is refused changes nothing. */
   EXPECT(MCPL_USAGE_ERROR, mcpl_server_set_instructions(server, "\xff"));
   OK(mcpl_server_add_tool(server, "work", "Works", NULL, reply_done, NULL, NULL));

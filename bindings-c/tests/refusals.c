@@ -372,7 +372,7 @@ static void servers_refuse_handles(void) {
   HANDLE(mcpl_server_stats, ended, &text, &length);
   HANDLE(mcpl_server_set_title, ended, "title");
   HANDLE(mcpl_server_set_instructions, ended, "text");
-  HANDLE(mcpl_server_set_shutdown_grace_ms, ended, 1);
+  HANDLE(mcpl_server_set_shutdown_timeout_ms, ended, 1);
   HANDLE(mcpl_server_set_max_calls, ended, 1);
   HANDLE(mcpl_server_set_tool_rate, ended, 1, 1);
   HANDLE(mcpl_server_set_http_path, ended, "/mcp");

@@ -466,7 +466,7 @@ static void configure(struct replica *replica, struct store *store, uint64_t tim
   mcpl_sharing functions = FUNCTIONS;
   functions.timeout_ms = timeout_ms;
   replica->server = mcpl_server_new("replica", "1");
-  OK(mcpl_server_set_shutdown_grace_ms(replica->server, 100));
+  OK(mcpl_server_set_shutdown_timeout_ms(replica->server, 100));
   OK(mcpl_server_set_sharing(replica->server, &functions, store, store_finalized));
 }
 

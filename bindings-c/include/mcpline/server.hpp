@@ -119,8 +119,8 @@ public:
 
   /// Sets how long calls in flight may continue when the server stops; `no_timeout` is no limit. Call it before
   /// features are added and the server is served.
-  Fallible<void> set_shutdown_timeout(Milliseconds grace) {
-    return detail::done(mcpl_server_set_shutdown_grace_ms(server_.get(), grace.count()));
+  Fallible<void> set_shutdown_timeout(Milliseconds timeout) {
+    return detail::done(mcpl_server_set_shutdown_timeout_ms(server_.get(), timeout.count()));
   }
 
   /// Sets how many calls may be in flight in all sessions together. Call it before features are added and the server is
