@@ -22,7 +22,7 @@
 //! - **Dialects:** 2020-12, 2019-09 and drafts 7, 6 and 4, chosen by `$schema`; 2020-12 without one.
 //! - **Nothing is fetched.** A `$ref` to another document is an error when the schema is compiled.
 //! - **Work is bounded.** Compiling and validating count their steps and stop at a limit; see [`limits`]. The standard limits
-//!   depend on the sizes of schema and value; [`Budget`] sets others, and stops a computation from another thread.
+//!   depend on the sizes of schema and value; [`StepBudget`] sets others, and stops a computation from another thread.
 //! - **`pattern` is ECMA-262** with the flag `u`, without back references, and matched in linear time.
 //! - **`format` is a rule in drafts 4, 6 and 7** for the formats that the README lists, and an annotation since.
 //!   `contentEncoding`, `contentMediaType` and `contentSchema` are annotations in all dialects.

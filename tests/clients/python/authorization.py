@@ -11,7 +11,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from mcpline import AuthorizationFailed, Client
-from mcpline.auth import Callback, Credentials, Enterprise, OAuth
+from mcpline.auth import Credentials, Enterprise, FunctionUserAgent, OAuth
 
 # The redirect URI. Nothing listens there: the user agent reads the parameters from the redirect.
 REDIRECT = "http://localhost:3000/callback"
@@ -111,7 +111,7 @@ def options(scenario: str) -> dict[str, Any]:
 
 
 async def play(scenario: str, url: str, host: Host) -> None:
-    oauth = OAuth("everything-client", user_agent=Callback(REDIRECT, consent), **options(scenario))
+    oauth = OAuth("everything-client", user_agent=FunctionUserAgent(REDIRECT, consent), **options(scenario))
     reason = REFUSED.get(scenario)
     if reason is None:
         async with host(url, auth=oauth) as client:

@@ -400,7 +400,7 @@ impl MemoryTransport {
     /// Begins a graceful shutdown: input requests to the client fail, subscriptions end, later requests are refused, calls in
     /// flight continue.
     ///
-    /// Receive until [`MemoryTransport::is_idle`], or call [`shut_down`](Memory::shut_down) after the grace period; then close.
+    /// Receive until [`MemoryTransport::is_idle`], or call [`shut_down`](MemoryTransport::shut_down) after the grace period; then close.
     pub fn wind_down(&self) {
         self.connection.wind_down();
     }

@@ -22,7 +22,7 @@ impl HttpService {
     ///
     /// The caller must stop accepting connections and continue to write responses. Streams that belong to no call end
     /// at once, and input requests fail, because clients can no longer answer them. The readiness check
-    /// ([`HttpOptions::ready_path`]) is answered with 503 from now on.
+    /// ([`HttpOptions::ready_path`](super::HttpOptions::ready_path)) is answered with 503 from now on.
     pub async fn shut_down(&self, grace: Duration) {
         self.begin_stopping();
         let Shared {
@@ -67,7 +67,7 @@ impl HttpService {
 
     /// Ends all sessions and streams of this process.
     ///
-    /// Calls in flight are cancelled and answered with [`ErrorCode::SHUTTING_DOWN`]; later requests are answered with
+    /// Calls in flight are cancelled and answered with [`ErrorCode::SHUTTING_DOWN`](mcpline_protocol::ErrorCode::SHUTTING_DOWN); later requests are answered with
     /// that error and status 503, except the health check. Sessions that are shared with other processes
     /// ([`sharing`](crate::sharing)) continue there.
     pub fn close(&self) {
