@@ -69,10 +69,12 @@ pub struct mcpl_channel_functions {
 }
 
 impl mcpl_channel_functions {
+    /// Copies the functions and checks them.
+    ///
     /// # Safety
     ///
     /// `functions` is `NULL` or begins with its size.
-    pub(crate) unsafe fn read(functions: *const Self) -> Done<Self> {
+    pub(crate) unsafe fn from_ptr(functions: *const Self) -> Done<Self> {
         if functions.is_null() {
             return Err(Fault::invalid("the functions are NULL"));
         }
@@ -334,7 +336,7 @@ pub unsafe extern "C" fn mcpl_server_serve_channel(
     entry_or(std::ptr::null_mut(), || {
         let server = Server::get(server)?;
         // SAFETY: the caller upholds the contract in the header.
-        let functions = unsafe { mcpl_channel_functions::read(functions)? };
+        let functions = unsafe { mcpl_channel_functions::from_ptr(functions)? };
         // SAFETY: the caller upholds the contract in the header.
         let principal = unsafe { text::optional_json("the principal", principal, length)? };
         let principal = match principal {

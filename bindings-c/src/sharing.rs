@@ -186,17 +186,21 @@ type Receive = Arc<dyn Fn(Bytes) + Send + Sync>;
 static RECEIVERS: Table<Receive> = Table::new("receiver");
 
 impl mcpl_sharing {
+    /// Copies the functions and checks them.
+    ///
     /// # Safety
     ///
     /// `sharing` is `NULL` or begins with its size.
-    unsafe fn read(sharing: *const Self) -> Done<Self> {
+    unsafe fn from_ptr(sharing: *const Self) -> Done<Self> {
         if sharing.is_null() {
             return Err(Fault::invalid("the functions are NULL"));
         }
         // SAFETY: guaranteed by the caller. The struct of a later version is longer and begins with the same members.
         let size = unsafe { (&raw const (*sharing).size).read() };
         if size < size_of::<Self>() {
-            return Err(Fault::invalid("the size of the functions is not set"));
+            return Err(Fault::invalid(
+                "the functions have no size: begin with MCPL_SHARING_INIT",
+            ));
         }
         // SAFETY: the size was checked.
         let read = unsafe { sharing.read() };
@@ -498,7 +502,7 @@ pub unsafe extern "C" fn mcpl_server_set_sharing(
     entry(|| {
         let server = Server::get(server)?;
         // SAFETY: the caller upholds the contract in the header.
-        let functions = unsafe { mcpl_sharing::read(sharing)? };
+        let functions = unsafe { mcpl_sharing::from_ptr(sharing)? };
         server.owner.keep(&data);
         server.share(&OwnSharing {
             functions,

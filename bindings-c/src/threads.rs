@@ -43,7 +43,7 @@ pub(crate) fn set_worker_stack(bytes: usize) -> Done {
 ///
 /// The system is out of threads.
 pub(crate) fn start(name: &str, run: Box<dyn FnOnce() + Send>) -> std::io::Result<JoinHandle<()>> {
-    spawn(Builder::new().name(name.to_owned()), run)
+    spawn_with_blocked_signals(Builder::new().name(name.to_owned()), run)
 }
 
 /// Starts a worker, which runs callbacks.
@@ -54,12 +54,15 @@ pub(crate) fn start(name: &str, run: Box<dyn FnOnce() + Send>) -> std::io::Resul
 pub(crate) fn start_worker(run: Box<dyn FnOnce() + Send>) -> std::io::Result<JoinHandle<()>> {
     let worker = Builder::new().name("mcpline-worker".to_owned());
     match WORKER_STACK.load(Ordering::Relaxed) {
-        0 => spawn(worker, run),
-        bytes => spawn(worker.stack_size(bytes), run),
+        0 => spawn_with_blocked_signals(worker, run),
+        bytes => spawn_with_blocked_signals(worker.stack_size(bytes), run),
     }
 }
 
-fn spawn(thread: Builder, run: Box<dyn FnOnce() + Send>) -> std::io::Result<JoinHandle<()>> {
+fn spawn_with_blocked_signals(
+    thread: Builder,
+    run: Box<dyn FnOnce() + Send>,
+) -> std::io::Result<JoinHandle<()>> {
     let _blocked = block_signals();
     thread.spawn(run)
 }

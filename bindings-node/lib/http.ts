@@ -33,7 +33,7 @@ import {
   release,
 } from "./hub.js";
 import type { NativeHttpApp } from "./native.js";
-import { Recent } from "./recent_values.js";
+import { RecentValues } from "./recent_values.js";
 
 /** A response: its head, and its body as far as it is available and fits the recipient's `room`. */
 export interface PartialResponse {
@@ -72,7 +72,7 @@ const MAX_TIMER_DELAY = 0x7fff_ffff;
 /** The open exchanges of an application, by number, and those that ended before their calls. */
 class OpenExchanges {
   readonly #open = new Map<number, Exchange>();
-  readonly #ended = new Recent<Exchange>(endOrigin);
+  readonly #ended = new RecentValues<Exchange>(endOrigin);
   #onEmpty: (() => void) | undefined;
 
   get(exchange: number): Exchange | undefined {

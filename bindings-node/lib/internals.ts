@@ -4,5 +4,5 @@ export * from "./index.js";
 export { captureContext, contextOf } from "./async_context.js";
 export { errorOf, isForModel } from "./errors.js";
 export { native } from "./native.js";
-export { Recent } from "./recent_values.js";
+export { RecentValues } from "./recent_values.js";
 export { liveSpans } from "./request_spans.js";

@@ -13,7 +13,7 @@ const GENERATION = 1000;
  * Keeps values by number for one to two seconds, at most 2048 of them, and at most 16 MiB apart from the two largest;
  * whichever bound is reached first ends the oldest ones. It does not keep the process alive.
  */
-export class Recent<T> {
+export class RecentValues<T> {
   #current = new Map<number, T>();
   #previous = new Map<number, T>();
   /** Size of the values of the current generation. */

@@ -39,7 +39,7 @@ interface Beginning {
 }
 
 /** What the span of a request ends with. */
-interface Ending {
+interface SpanEnding {
   number: number;
   /** Nanoseconds since 1970. */
   end: number;
@@ -144,7 +144,7 @@ function rememberTrace(number: number, traceId: string): void {
 
 /** Ends the span of a request that has ended. `json` describes its end. */
 export function endRequestSpan(json: string): void {
-  const { number, end, attributes, error, description } = JSON.parse(json) as Ending;
+  const { number, end, attributes, error, description } = JSON.parse(json) as SpanEnding;
   let span;
   if (description === undefined) {
     span = liveSpans.get(number)?.span;

@@ -9,7 +9,7 @@
 
 import { UsageError } from "./errors.js";
 import { isPromise } from "./is_promise.js";
-import { objectOf } from "./schema_shape.js";
+import { schemaOfShape } from "./shape_schema.js";
 import type { JsonSchema } from "./protocol.js";
 import { isObject, typeName } from "./option_checks.js";
 import { isRequired, standardValidate } from "./standard_validation.js";
@@ -245,7 +245,7 @@ function standardOf(schema: Schema, where: string): StandardSchema | undefined {
   const members = Object.entries(given);
   const foreign = members.find(([, member]) => !isStandardSchema(member));
   if (foreign === undefined) {
-    return members.length === 0 ? undefined : objectOf(schema as SchemaShape);
+    return members.length === 0 ? undefined : schemaOfShape(schema as SchemaShape);
   }
   const { properties } = given as { properties?: unknown };
   const nested = Object.entries(Object(properties) as object).find(([, member]) => isStandardSchema(member));

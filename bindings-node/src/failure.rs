@@ -1,7 +1,7 @@
 //! Conversion of the core's errors to JavaScript's: serialized as JSON, and converted to objects by `lib/errors.ts`.
 
 use mcpline::ErrorKind;
-use mcpline::foreign::{Failure as CoreFailure, FailureDetails, FailureSource};
+use mcpline::foreign::{Failure as CoreFailure, FailureCause, FailureDetails};
 use mcpline::protocol::session::InputRequestError;
 use mcpline::protocol::{Printable, RpcError};
 use napi::{Error, Status};
@@ -70,12 +70,12 @@ impl Failure {
             set("operation", operation.into());
         }
         match &failure.source {
-            Some(FailureSource::Rpc(error)) => {
+            Some(FailureCause::Rpc(error)) => {
                 let mut source = serde_json::to_value(error).unwrap_or_default();
                 source["shown"] = Printable(&error.message).to_string().into();
                 set("source", source);
             }
-            Some(FailureSource::Text(text)) => set("source", text.as_str().into()),
+            Some(FailureCause::Text(text)) => set("source", text.as_str().into()),
             // No source, or one that this binding does not know yet.
             _ => {}
         }

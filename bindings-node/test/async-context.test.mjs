@@ -8,7 +8,7 @@ import { test } from "node:test";
 
 import { Client, Server } from "mcpline";
 
-import { captureContext, contextOf, Recent } from "../dist/internals.js";
+import { captureContext, contextOf, RecentValues } from "../dist/internals.js";
 import { Child, called, messageOf, posted } from "./peer.mjs";
 
 const storage = new AsyncLocalStorage();
@@ -233,7 +233,7 @@ test("a call of an unknown origin runs in the context of no request", () => {
 
 test("values are kept for two generations at most", () => {
   const dropped = [];
-  const recent = new Recent((number) => dropped.push(number));
+  const recent = new RecentValues((number) => dropped.push(number));
   for (let number = 0; number < 2048; number++) {
     recent.keep(number, `value ${number}`, 100);
   }
@@ -249,7 +249,7 @@ test("values are kept for two generations at most", () => {
 
 test("large values are kept up to their total size", () => {
   const dropped = [];
-  const recent = new Recent((number) => dropped.push(number));
+  const recent = new RecentValues((number) => dropped.push(number));
   for (let number = 0; number < 64; number++) {
     recent.keep(number, `value ${number}`, 1024 * 1024);
   }

@@ -1,6 +1,6 @@
 //! Conversion of the core's errors to Python exceptions.
 
-use mcpline::foreign::{Failure, FailureDetails, FailureSource};
+use mcpline::foreign::{Failure, FailureCause, FailureDetails};
 use mcpline::protocol::session::InputRequestError;
 use mcpline::{ErrorKind, RpcError};
 use pyo3::exceptions::PyRuntimeError;
@@ -68,17 +68,17 @@ fn made(py: Python<'_>, failure: &Failure<'_>) -> PyResult<PyErr> {
     }
     let class = py.import(MODULE)?.getattr(failure.kind.name())?;
     let error = match (failure.kind, &failure.source) {
-        (ErrorKind::Rpc, Some(FailureSource::Rpc(error))) => {
+        (ErrorKind::Rpc, Some(FailureCause::Rpc(error))) => {
             facts.set_item("text", failure.message.as_str())?;
             class.call(parts(py, error)?, Some(&facts))?
         }
         (_, source) => {
             match source {
-                Some(FailureSource::Rpc(error)) => {
+                Some(FailureCause::Rpc(error)) => {
                     let error = class!(py, "RpcError")?.call1(parts(py, error)?)?;
                     facts.set_item("source", error)?;
                 }
-                Some(FailureSource::Text(text)) => facts.set_item("source", text)?,
+                Some(FailureCause::Text(text)) => facts.set_item("source", text)?,
                 // No source, or one that this binding does not know yet.
                 _ => {}
             }

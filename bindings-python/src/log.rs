@@ -27,7 +27,7 @@ use crate::runtime::{keep_state_of_this_thread, release_thread_state};
 const CAPACITY: usize = 4096;
 
 /// An entry of a log.
-enum Entry {
+enum LogEntry {
     /// A warning: its level as a number of `logging`, and its text.
     Warning(u8, String),
     Request(Box<Record>),
@@ -111,7 +111,7 @@ impl RecentTraces {
 /// The thread that passes entries on.
 struct LogThread {
     /// `None` once the interpreter is about to end.
-    sender: Option<SyncSender<Entry>>,
+    sender: Option<SyncSender<LogEntry>>,
     /// Disconnected when the thread has ended.
     ended: Receiver<()>,
 }
@@ -141,14 +141,14 @@ pub(crate) fn install() {
             Level::ERROR => 40,
             _ => 30,
         };
-        send(Entry::Warning(level, said.text));
+        send(LogEntry::Warning(level, said.text));
     });
 }
 
 /// Sends the requests of a server to the logger `mcpline.requests` when they end.
 pub(crate) fn record_requests(server: &mcpline::Server) {
     server.on_request_end(|record| {
-        send(Entry::Request(Box::new(Record {
+        send(LogEntry::Request(Box::new(Record {
             text: record.to_string(),
             method: record.method.to_owned(),
             name: record.name.to_owned(),
@@ -173,7 +173,7 @@ pub(crate) fn record_requests(server: &mcpline::Server) {
 pub(crate) fn client_request_listener() -> impl Fn(&ClientRequestRecord<'_>) + Send + Sync + 'static
 {
     |record| {
-        send(Entry::ClientRequest(Box::new(ClientRecord {
+        send(LogEntry::ClientRequest(Box::new(ClientRecord {
             text: record.to_string(),
             direction: record.direction.name(),
             method: record.method.to_owned(),
@@ -192,15 +192,15 @@ pub(crate) fn client_request_listener() -> impl Fn(&ClientRequestRecord<'_>) + S
 
 /// Sends the messages of a server in debug mode to the logger `mcpline.traffic`.
 pub(crate) fn record_traffic(server: &mcpline::Server) {
-    server.on_traffic(|record| send(Entry::Message(record.to_string())));
+    server.on_traffic(|record| send(LogEntry::Message(record.to_string())));
 }
 
 /// Sends the ends of the requests of a server to `mcpline._open_telemetry`.
 pub(crate) fn trace_requests(server: &mcpline::Server) {
-    foreign::trace_requests(server, |ended| send(Entry::Span(ended)));
+    foreign::trace_requests(server, |ended| send(LogEntry::Span(ended)));
 }
 
-fn send(entry: Entry) {
+fn send(entry: LogEntry) {
     let log = LOG.get();
     let mut thread = lock(&log.thread);
     if thread.is_none() {
@@ -215,13 +215,13 @@ fn send(entry: Entry) {
         if let Err(error) = sender.try_send(entry) {
             log.waiting.fetch_sub(1, Ordering::Relaxed);
             match error {
-                TrySendError::Full(Entry::Request(_) | Entry::ClientRequest(_)) => {
+                TrySendError::Full(LogEntry::Request(_) | LogEntry::ClientRequest(_)) => {
                     log.dropped.fetch_add(1, Ordering::Relaxed);
                 }
-                TrySendError::Full(Entry::Message(_)) => {
+                TrySendError::Full(LogEntry::Message(_)) => {
                     log.dropped_messages.fetch_add(1, Ordering::Relaxed);
                 }
-                TrySendError::Full(Entry::Span(ended)) => {
+                TrySendError::Full(LogEntry::Span(ended)) => {
                     lock(&log.dropped_spans).extend(foreign::number_of_span(&ended));
                 }
                 _ => {}
@@ -257,7 +257,7 @@ fn wait_for_entries() {
         Some(LogThread {
             sender: Some(entries),
             ..
-        }) => entries.try_send(Entry::Flush(sender)).is_ok(),
+        }) => entries.try_send(LogEntry::Flush(sender)).is_ok(),
         _ => false,
     };
     if is_queued {
@@ -338,8 +338,8 @@ pub(crate) fn report_lost_entries() {
     }
 }
 
-fn hand_over(entry: Entry, traces: &mut RecentTraces) {
-    if let Entry::Flush(passed_on) = &entry {
+fn hand_over(entry: LogEntry, traces: &mut RecentTraces) {
+    if let LogEntry::Flush(passed_on) = &entry {
         // It has room for this one; the receiver may have stopped waiting.
         let _ = passed_on.try_send(());
         return;
@@ -350,21 +350,21 @@ fn hand_over(entry: Entry, traces: &mut RecentTraces) {
     LOG.get().waiting.fetch_sub(1, Ordering::Relaxed);
     // Errors of logging cannot be reported.
     let _ = Python::try_attach(|py| match entry {
-        Entry::Warning(level, text) => warn(py, level, &text),
-        Entry::Request(mut record) => {
+        LogEntry::Warning(level, text) => warn(py, level, &text),
+        LogEntry::Request(mut record) => {
             report_dropped_requests(py)?;
             if let Some(trace_id) = record.number.and_then(|number| traces.take(number)) {
                 record.set_trace(trace_id);
             }
             log_request(py, &record)
         }
-        Entry::ClientRequest(record) => {
+        LogEntry::ClientRequest(record) => {
             report_dropped_requests(py)?;
             log_client_request(py, &record)
         }
-        Entry::Flush(_) => Ok(()),
-        Entry::Message(text) => log_message(py, &text),
-        Entry::Span(ended) => {
+        LogEntry::Flush(_) => Ok(()),
+        LogEntry::Message(text) => log_message(py, &text),
+        LogEntry::Span(ended) => {
             if let Some((number, trace_id)) = end_span(py, &ended)? {
                 traces.add(number, trace_id);
             }
@@ -406,7 +406,10 @@ fn end_span(py: Python<'_>, ended: &str) -> PyResult<Option<(u64, String)>> {
 /// Appends a message to the log or prints it.
 fn log_message(py: Python<'_>, text: &str) -> PyResult<()> {
     let traffic = py.import("mcpline._traffic")?;
-    if !traffic.call_method1("write", (text,))?.extract::<bool>()? {
+    if !traffic
+        .call_method1("log_message", (text,))?
+        .extract::<bool>()?
+    {
         foreign::print_line(text.to_owned());
     }
     Ok(())

@@ -581,9 +581,9 @@ def test_a_dependency_that_is_abandoned_is_exited_in_its_thread():
     async def main() -> None:
         async def use() -> None:
             async with contextlib.AsyncExitStack() as stack:
-                values = _injection._AsyncValues(handed, stack)
+                resolver = _injection._AsyncDependencyResolver(handed, stack)
                 dependent = _dependency_providers.Reader().dependent(Dependency(Slow, inline=False))
-                await values._value(dependent)
+                await resolver._value(dependent)
 
         using = asyncio.create_task(use())
         await asyncio.to_thread(entering.wait)

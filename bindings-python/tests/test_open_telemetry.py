@@ -208,7 +208,7 @@ def test_a_cancelled_call_ends_its_spans(spans: Spans) -> None:
         async with Client.memory(make(), revisions=[MODERN]) as client:
             spans.clear()
             call = asyncio.ensure_future(client.call_tool("hangs"))
-            while not _open_telemetry._live:
+            while not _open_telemetry._server_spans:
                 await asyncio.sleep(0.001)
             call.cancel()
             await asyncio.wait([call])
@@ -219,7 +219,7 @@ def test_a_cancelled_call_ends_its_spans(spans: Spans) -> None:
     for kind in (CLIENT, SERVER):
         cancelled = named(found, "tools/call hangs", kind)
         assert (cancelled.attributes or {})["error.type"] == "cancelled"
-    assert not _open_telemetry._live
+    assert not _open_telemetry._server_spans
 
 
 @pytest.mark.parametrize("revision", [LEGACY, MODERN])
@@ -651,7 +651,7 @@ def test_every_span_of_many_calls_ends(spans: Spans, count: int) -> None:
 
     run(main())
     assert len(spans.wait(2 * count)) == 2 * count
-    assert not _open_telemetry._live
+    assert not _open_telemetry._server_spans
 
 
 @pytest.mark.parametrize("moment", ["on_start", "on_end"])
@@ -674,7 +674,7 @@ def test_an_opentelemetry_that_fails_does_not_fail_requests(
             await logged(caplog, "OpenTelemetry failed")
 
     run(main())
-    assert not _open_telemetry._live
+    assert not _open_telemetry._server_spans
 
 
 def test_messages_carry_only_what_the_protocol_reserves(spans: Spans, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -66,7 +66,7 @@ pub unsafe extern "C" fn mcpl_client_set_channel(
     entry(|| {
         let client = Client::get(client)?;
         // SAFETY: the caller upholds the contract in the header.
-        let functions = unsafe { mcpl_channel_functions::read(functions)? };
+        let functions = unsafe { mcpl_channel_functions::from_ptr(functions)? };
         client.owner().keep(&data);
         let channels: Arc<dyn OpenChannel> = Arc::new(ChannelOpener {
             owner: client.owner().clone(),

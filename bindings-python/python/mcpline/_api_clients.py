@@ -8,7 +8,7 @@ from __future__ import annotations
 import typing
 from typing import Any
 
-from . import _callables, _functions, _plans
+from . import _callables, _signatures, _plans
 from .routes import HttpResponse
 
 if typing.TYPE_CHECKING:
@@ -50,7 +50,7 @@ def plan(server: Server, client: Any) -> _native.Plan:
     required = [each for each in declared if each.default is _callables.MISSING and not each.stars]
     takes_one = any(not each.keyword_only and each.stars != "**" for each in declared)
     is_unusable = len(required) > 1 or any(each.keyword_only for each in required) or not takes_one
-    if is_unusable or any(_functions.is_dependency(each.default) for each in declared):
+    if is_unusable or any(_signatures.is_dependency(each.default) for each in declared):
         raise TypeError(f"{name}: the HTTP client of an API takes one argument, the ApiRequest")
     return _plans.http_client(server, name, client, is_async=_callables.is_async(client))
 

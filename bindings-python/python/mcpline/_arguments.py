@@ -16,13 +16,13 @@ from typing import Any
 import msgspec
 
 from . import _annotations, _decoding, _json, _metadata, _native, _pydantic, _types
-from ._functions import MISSING, Parameter
+from ._signatures import MISSING, Parameter
 from .errors import RpcError, ToolError
 
 if typing.TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from ._functions import Function
+    from ._signatures import Function
 
 __all__ = ["Arguments"]
 

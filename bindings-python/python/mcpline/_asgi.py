@@ -330,7 +330,7 @@ class MetadataEndpoint:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one ASGI connection."""
         if scope["type"] != "http":
-            raise NotImplementedError(f"this serves HTTP, not {scope['type']}")
+            raise NotImplementedError(f"the metadata endpoint serves HTTP, not {scope['type']}")
         status, headers, body, _ = self._native.answer(scope["method"])
         await send({"type": "http.response.start", "status": status, "headers": headers})
         await send({"type": "http.response.body", "body": body})

@@ -182,10 +182,10 @@ def hints(cls: Any, annotation: Any) -> tuple[dict[str, Any], bool]:
     try:
         found = _resolved(cls, {})
     except NameError:
-        from . import _functions
+        from . import _signatures
 
         resolved = False
-        found = _resolved(cls, _functions.caller_locals(_scope(cls)))
+        found = _resolved(cls, _signatures.caller_locals(_scope(cls)))
     arguments: dict[Any, Any] = {}
     _type_arguments(annotation, arguments)
     if arguments:

@@ -84,7 +84,7 @@ def apply(found: Type, target: Any, metadata: Metadata) -> Type:
     if meta:
         decoded = typing.Annotated[decoded, msgspec.Meta(**meta)]
     if rules:
-        decoded = _decoding.placeholder(spelled(target), _decoding.checked(decoded, rules))
+        decoded = _decoding.placeholder_type(spelled(target), _decoding.checked(decoded, rules))
     native = found.native and not metadata.foreign and not rules
     return replace(found, schema=schema, decoded=decoded, native=native, decoder=None)
 

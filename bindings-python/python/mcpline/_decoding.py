@@ -102,8 +102,8 @@ class _Placeholder(type):
         return True
 
 
-def placeholder(name: str, convert: Converter | None = None) -> Any:
-    """Return a new placeholder. Its `convert` takes the JSON value, and whether to be strict about its type."""
+def placeholder_type(name: str, convert: Converter | None = None) -> Any:
+    """Return a new placeholder type. Its `convert` takes the JSON value, and whether to be strict about its type."""
     return _Placeholder(name, (), {} if convert is None else {"convert": staticmethod(convert)})
 
 

@@ -7,7 +7,7 @@ import types
 import typing
 from typing import Any
 
-from . import _callables, _functions
+from . import _callables, _signatures
 
 if typing.TYPE_CHECKING:
     from collections.abc import Callable
@@ -86,20 +86,20 @@ class Reader:
         is_async, is_manager = _kind(call)
         context: str | None = None
         dependencies: dict[str, Dependent] = {}
-        hints = _functions.parameter_hints(_annotated(call), declared, name)
+        hints = _signatures.parameter_hints(_annotated(call), declared, name)
         for parameter in declared:
             if parameter.stars:
                 # Nothing is passed to it.
                 continue
-            annotation = hints.get(parameter.name, _functions.MISSING)
-            dependency = _functions.dependency_of(annotation, parameter, name)
-            is_context = dependency is None and _functions.is_context(annotation, parameter.name)
+            annotation = hints.get(parameter.name, _signatures.MISSING)
+            dependency = _signatures.dependency_of(annotation, parameter, name)
+            is_context = dependency is None and _signatures.is_context(annotation, parameter.name)
             if dependency is not None:
                 dependencies[parameter.name] = self.dependent(dependency)
             elif is_context and context is None:
-                _functions.check_context(annotation, parameter.name, f"the dependency {name}", is_async=is_async)
+                _signatures.check_context(annotation, parameter.name, f"the dependency {name}", is_async=is_async)
                 context = parameter.name
-            elif parameter.default is not _functions.MISSING:
+            elif parameter.default is not _signatures.MISSING:
                 continue
             else:
                 raise TypeError(

@@ -22,7 +22,7 @@ if typing.TYPE_CHECKING:
     from collections.abc import Callable
 
     from ._dependency_overrides import Replacements
-    from ._functions import Function
+    from ._signatures import Function
     from .server import Server
 
 __all__ = ["InjectedHandler", "injected"]
@@ -65,8 +65,8 @@ def _sync_call(handler: Provider) -> Callable[..., Any]:
         try:
             with contextlib.ExitStack() as stack:
                 try:
-                    values = _SyncValues(context, stack)
-                    return handler.call(**arguments, **values.arguments_of(handler))
+                    resolver = _SyncDependencyResolver(context, stack)
+                    return handler.call(**arguments, **resolver.arguments_of(handler))
                 except BaseException as error:
                     failure = error
                     raise
@@ -87,8 +87,8 @@ def _async_call(handler: Provider) -> Callable[..., Any]:
         try:
             async with contextlib.AsyncExitStack() as stack:
                 try:
-                    values = _AsyncValues(context, stack)
-                    arguments.update(await values.arguments_of(handler))
+                    resolver = _AsyncDependencyResolver(context, stack)
+                    arguments.update(await resolver.arguments_of(handler))
                     if handler.is_async:
                         return await handler.call(**arguments)
                     from ._thread_pool import run_in_thread
@@ -107,8 +107,8 @@ def _async_call(handler: Provider) -> Callable[..., Any]:
     return call
 
 
-class _SyncValues:
-    """The values of a call without async functions."""
+class _SyncDependencyResolver:
+    """Computes the values of the dependencies of a call without async functions, each once."""
 
     def __init__(self, context: SyncContext, stack: contextlib.ExitStack) -> None:
         self._context = context
@@ -136,8 +136,11 @@ class _SyncValues:
         return self._values[key]
 
 
-class _AsyncValues:
-    """The values of a call with async functions. Sync functions run in threads, unless they are inline."""
+class _AsyncDependencyResolver:
+    """Computes the values of the dependencies of a call with async functions, each once.
+
+    Sync functions run in threads, unless they are inline.
+    """
 
     def __init__(self, context: Context, stack: contextlib.AsyncExitStack) -> None:
         self._context = context

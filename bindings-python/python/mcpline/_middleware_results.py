@@ -34,7 +34,7 @@ class MiddlewareResult(MutableMapping[str, Any]):
     @property
     def is_error(self) -> bool:
         """Whether it is the result of a tool that failed. Its use decodes no other members."""
-        return bool(self._flags().is_error)
+        return bool(self._status().is_error)
 
     @property
     def is_input_required(self) -> bool:
@@ -42,10 +42,10 @@ class MiddlewareResult(MutableMapping[str, Any]):
 
         Its use decodes no other members.
         """
-        return bool(self._flags().result_type == "input_required")
+        return bool(self._status().result_type == "input_required")
 
-    def _flags(self) -> _Flags:
-        return msgspec.json.decode(self.json, type=_Flags)
+    def _status(self) -> _ResultStatus:
+        return msgspec.json.decode(self.json, type=_ResultStatus)
 
     def _decoded(self) -> dict[str, Any]:
         if self._members is None:
@@ -74,6 +74,8 @@ class MiddlewareResult(MutableMapping[str, Any]):
         return f"MiddlewareResult({self._decoded()!r})"
 
 
-class _Flags(msgspec.Struct, rename="camel"):
+class _ResultStatus(msgspec.Struct, rename="camel"):
+    """The members of a result that say how the request ended."""
+
     is_error: Any = False
     result_type: Any = None

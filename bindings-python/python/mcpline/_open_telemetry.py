@@ -70,7 +70,7 @@ def _tracer() -> trace.Tracer:
 # Requests of servers
 
 
-class _Begun(msgspec.Struct):
+class _SpanBeginning(msgspec.Struct):
     """What a span begins with."""
 
     name: str
@@ -80,38 +80,38 @@ class _Begun(msgspec.Struct):
     link: dict[str, str]
 
 
-class _Ending(msgspec.Struct):
+class _SpanEnding(msgspec.Struct):
     """What a span ends with. `end` is 0 if the core could not report it in time."""
 
     number: int
     end: int = 0
     attributes: dict[str, str] = {}
     error: Optional[str] = None
-    description: Optional[_Begun] = None
+    description: Optional[_SpanBeginning] = None
 
 
-_read_begun = msgspec.json.Decoder(_Begun).decode
-_read_ending = msgspec.json.Decoder(_Ending).decode
+_read_beginning = msgspec.json.Decoder(_SpanBeginning).decode
+_read_ending = msgspec.json.Decoder(_SpanEnding).decode
 
 
-class _Live:
-    """The span of a request whose handler has begun."""
+class _ServerSpan:
+    """The span of a request that a handler answers."""
 
     __slots__ = ("carrier", "ending", "span")
 
     def __init__(self, carrier: dict[str, str]) -> None:
         self.carrier = carrier
         self.span: trace.Span | None = None
-        self.ending: _Ending | None = None
+        self.ending: _SpanEnding | None = None
         """Set if the request ended before the span was created."""
 
 
-_live: dict[int, _Live] = {}
+_server_spans: dict[int, _ServerSpan] = {}
 """The spans of requests whose handlers have begun, by number. The core reports the end of each of these requests."""
 _lock = threading.Lock()
 
 
-def _create(begun: _Begun) -> trace.Span:
+def _create(begun: _SpanBeginning) -> trace.Span:
     """Create the span of a request.
 
     Its parent is the span that the message names. Without one it has no parent: the span that is current is that of the
@@ -151,26 +151,27 @@ def begin_handler(call: Callable[..., Any], is_async: bool, number: int, begun: 
 def _of_handler(number: int, begun: bytes | None) -> tuple[trace.Span, Context] | None:
     """Return the span of a handler's request, and the context that the handler runs in; `None` if it has ended."""
     if begun is None:
-        live = _live.get(number)
+        server_span = _server_spans.get(number)
     else:
-        description = _read_begun(begun)
-        live = _Live(description.parent)
+        description = _read_beginning(begun)
+        server_span = _ServerSpan(description.parent)
         # Before the span is created, because the request may end meanwhile.
         with _lock:
-            _live[number] = live
+            _server_spans[number] = live
         try:
             span = _create(description)
         except BaseException:
             with _lock:
-                _live.pop(number, None)
+                _server_spans.pop(number, None)
             raise
         with _lock:
-            live.span, ending = span, live.ending
+            server_span.span, ending = span, server_span.ending
         if ending is not None:
             _finish(span, ending)
-    if live is None or live.span is None:
+    if server_span is None or server_span.span is None:
         return None
-    return live.span, trace.set_span_in_context(live.span, propagate.extract(live.carrier, get_current()))
+    context = propagate.extract(server_span.carrier, get_current())
+    return server_span.span, trace.set_span_in_context(server_span.span, context)
 
 
 @contextlib.contextmanager
@@ -246,24 +247,24 @@ def end_span(ended: bytes) -> tuple[int, str] | None:
     return None
 
 
-def _end(ending: _Ending) -> trace.Span | None:
+def _end(ending: _SpanEnding) -> trace.Span | None:
     """End a span, and return it; `None` if it does not exist yet."""
     if ending.description is not None:
         span = _create(ending.description)
     else:
         with _lock:
-            live = _live.pop(ending.number, None)
-            if live is None:
+            server_span = _server_spans.pop(ending.number, None)
+            if server_span is None:
                 return None
-            if live.span is None:
-                live.ending = ending
+            if server_span.span is None:
+                server_span.ending = ending
                 return None
-        span = live.span
+        span = server_span.span
     _finish(span, ending)
     return span
 
 
-def _finish(span: trace.Span, ending: _Ending) -> None:
+def _finish(span: trace.Span, ending: _SpanEnding) -> None:
     try:
         span.set_attributes(ending.attributes)
         if ending.error is not None:
@@ -321,7 +322,7 @@ def _failure(error: BaseException) -> tuple[str, str | None]:
     return type(error).__qualname__, str(error)[:_MAX_TEXT] if isinstance(error, McplineError) else None
 
 
-class _Sent:
+class _ClientSpan:
     """The span of a request, around the code that sends it."""
 
     def __init__(self, method: str, params: bytes | None, attributes: Mapping[str, str | int]) -> None:
@@ -349,7 +350,7 @@ class _Sent:
         self._result = result
         return result
 
-    def __enter__(self) -> _Sent:
+    def __enter__(self) -> _ClientSpan:
         return self
 
     def __exit__(self, _: object, error: BaseException | None, __: object) -> None:
@@ -422,7 +423,7 @@ async def in_span_async(
     attributes: Mapping[str, str | int],
 ) -> bytes:
     """Send a request of a client in a span, which its server gets as the parent."""
-    with _Sent(method, params, attributes) as sent:
+    with _ClientSpan(method, params, attributes) as sent:
         return sent.received(await send(method, *_traced(params, options, sent)))
 
 
@@ -434,7 +435,7 @@ def in_span(
     attributes: Mapping[str, str | int],
 ) -> Any:
     """Send a request of a client in a span, as `in_span_async` does, and wait."""
-    with _Sent(method, params, attributes) as sent:
+    with _ClientSpan(method, params, attributes) as sent:
         return sent.received(send(method, *_traced(params, options, sent)))
 
 
@@ -442,7 +443,7 @@ _NO_OPTIONS: _native.RequestOptions = (None, None, None, None, None, None, False
 
 
 def _traced(
-    params: bytes | None, options: _native.RequestOptions | None, sent: _Sent
+    params: bytes | None, options: _native.RequestOptions | None, sent: _ClientSpan
 ) -> tuple[bytes | None, _native.RequestOptions | None]:
     """Return parameters and options with a trace context, where `_meta` is. The core refuses what is not an object."""
     carrier = sent.carrier()
@@ -476,7 +477,7 @@ async def request_input_in_span_async(
     attributes: Mapping[str, str | int],
 ) -> bytes:
     """Send an input request of a server in a span, which the client gets as the parent."""
-    with _Sent(method, params, attributes) as sent:
+    with _ClientSpan(method, params, attributes) as sent:
         return sent.received(await send(method, _params_with(params, sent.carrier()), key))
 
 
@@ -488,7 +489,7 @@ def request_input_in_span(
     attributes: Mapping[str, str | int],
 ) -> bytes:
     """Send an input request of a server in a span, as `request_input_in_span_async` does, and wait."""
-    with _Sent(method, params, attributes) as sent:
+    with _ClientSpan(method, params, attributes) as sent:
         return sent.received(send(method, _params_with(params, sent.carrier()), key))
 
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import msgspec
 
-from . import _annotations, _callables, _functions, _json, _native, _results, _schemas
+from . import _annotations, _callables, _signatures, _json, _native, _results, _schemas
 from ._arguments import Arguments
 from .content import ExtendedResult, InputRequired, ToolResult
 from .context import Context, SyncContext
@@ -21,7 +21,7 @@ from .errors import McplineError, NotSupported, ResourceNotFound, RpcError, Tool
 if typing.TYPE_CHECKING:
     from collections.abc import Callable
 
-    from ._functions import Function, Parameter
+    from ._signatures import Function, Parameter
     from .server import Server
 
 __all__ = [
@@ -61,7 +61,7 @@ def tool(
     refuse_unknown: bool,
 ) -> tuple[_native.Plan, dict[str, Any]]:
     """Plan a tool. Return the plan and the definition."""
-    function = _functions.read(call)
+    function = _signatures.read(call)
     _results.check_returns(function.returns, function.name)
     try:
         results = _results.ToolResults(function.returns, structured, output_schema)
@@ -115,7 +115,7 @@ def resource(
     Raises:
         TypeError: The parameters differ from the variables of the template.
     """
-    function = _functions.read(call)
+    function = _signatures.read(call)
     _results.check_returns(function.returns, function.name)
     variables = template_variables(uri)
     arguments = Arguments(function, texts=True)
@@ -163,7 +163,7 @@ def resource_list(server: Server, call: Callable[..., Any], uri: str) -> _native
         raise TypeError(f"resource {uri!r}: `list` must be a function, not {type(call).__name__}")
     if not template_variables(uri):
         raise TypeError(f"resource {uri!r}: only a resource template has a `list`")
-    function = _functions.read(call)
+    function = _signatures.read(call)
     _results.check_returns(function.returns, function.name)
     if function.parameters:
         names = ", ".join(parameter.name for parameter in function.parameters)
@@ -184,7 +184,7 @@ def prompt(
     server: Server, call: Callable[..., Any], *, name: str | None, description: str | None, inline: bool
 ) -> tuple[_native.Plan, dict[str, Any], dict[str, list[str]]]:
     """Plan a prompt. Return the plan, the definition, and the candidates of its arguments."""
-    function = _functions.read(call)
+    function = _signatures.read(call)
     _results.check_returns(function.returns, function.name)
     arguments = Arguments(function, texts=True)
     fill = _ArgumentBinding(arguments.positional, arguments.keywords, arguments.decode, arguments.recover_texts)
@@ -224,7 +224,7 @@ def completion(server: Server, call: Callable[..., Any], *, inline: bool) -> _na
     Raises:
         TypeError: A parameter has an unknown name.
     """
-    function = _functions.read(call)
+    function = _signatures.read(call)
     known = ("value", "argument", "arguments", "ref")
     unknown = [parameter.name for parameter in function.parameters if parameter.name not in known]
     if unknown:
@@ -269,7 +269,7 @@ def _method(
     params_schema: dict[str, Any] | None,
     inline: bool,
 ) -> tuple[_native.Plan, dict[str, Any]]:
-    function = _functions.read(call)
+    function = _signatures.read(call)
     if kind == "request":
         _results.check_returns(function.returns, function.name)
     if params_schema is not None and _takes_all(function, params_schema):
@@ -297,7 +297,7 @@ def event(server: Server, call: Callable[..., Any], *, inline: bool) -> _native.
     Raises:
         TypeError: It has parameters other than a context.
     """
-    function = _functions.read(call)
+    function = _signatures.read(call)
     if function.parameters:
         raise TypeError(f"{function.name}: the handler of an event takes a context or nothing")
     return _plan(
@@ -325,7 +325,7 @@ def route(server: Server, call: Callable[..., Any], path: str, *, inline: bool) 
     declared = _callables.signature_parameters(call)
     if len(declared) > 1 or any(parameter.stars or parameter.keyword_only for parameter in declared):
         raise TypeError(f"{name}: the handler of a route takes the request, or nothing")
-    if declared and _functions.is_dependency(declared[0].default):
+    if declared and _signatures.is_dependency(declared[0].default):
         raise TypeError(f"{name}: routes have no dependencies; the value of the lifespan is `request.lifespan`")
     is_async = _callables.is_async(call)
     if inline and is_async:
@@ -380,7 +380,7 @@ def credential(server: Server, scheme: str, call: Callable[..., Any]) -> _native
     """
     from . import openapi
 
-    function = _functions.read(call)
+    function = _signatures.read(call)
     if function.parameters:
         raise TypeError(f"credentials[{scheme!r}]: the function {function.name} takes a context or nothing")
     return _plan(
@@ -437,7 +437,7 @@ def _checked_middleware(call: Any) -> str:
         raise TypeError(f"{name}: a middleware is a function, or an object with `__call__`, not a class")
     _callables.check_handler(call, name)
     declared = _callables.signature_parameters(call)
-    if any(_functions.is_dependency(parameter.default) for parameter in declared):
+    if any(_signatures.is_dependency(parameter.default) for parameter in declared):
         raise TypeError(f"{name}: middleware has no dependencies; the context is `request.context`")
     positional = [parameter for parameter in declared if not parameter.keyword_only and not parameter.stars]
     takes_all = any(parameter.stars == "*" for parameter in declared)
@@ -755,6 +755,6 @@ def _mime_type(returns: Any) -> str | None:
     """Return the media type of a resource, if its return annotation implies one."""
     if returns is str:
         return "text/plain"
-    if returns is _functions.MISSING or returns is Any or returns is None:
+    if returns is _signatures.MISSING or returns is Any or returns is None:
         return None
     return "application/json" if _schemas.is_structured(returns) and not _schemas.includes_text(returns) else None

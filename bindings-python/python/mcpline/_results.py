@@ -12,7 +12,7 @@ import msgspec
 
 from . import _json, _native, _schemas, _types
 from ._annotations import ARRAYS, OBJECTS, is_union, unwrapped
-from ._functions import MISSING
+from ._signatures import MISSING
 from .content import (
     BLOCKS,
     UNNAMED_URI,

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from logging import Logger
 
-__all__ = ["write"]
+__all__ = ["log_message"]
 
 
-def write(line: str) -> bool:
+def log_message(line: str) -> bool:
     """Write one message: to the logger `mcpline.traffic` if it takes records of level INFO, else to `sys.stderr`.
 
     The log thread calls this, so that a slow handler of `logging` does not hold up a client.

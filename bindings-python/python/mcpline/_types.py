@@ -154,7 +154,8 @@ class TypeReader:
             if annotation is object:
                 return Type({}, Any, False)
             if self._lax and name_of(annotation) in _IN_SECONDS:
-                return Type(dict(scalar), _decoding.placeholder(annotation.__name__, _decoding.text(annotation)), False)
+                decoded = _decoding.placeholder_type(annotation.__name__, _decoding.text(annotation))
+                return Type(dict(scalar), decoded, False)
             return Type(dict(scalar), annotation)
         if annotation is Any or annotation is MISSING:
             return Type({}, Any)
@@ -249,7 +250,7 @@ class TypeReader:
             raise UnsupportedType(place, f"pydantic: {str(error).partition(chr(10))[0]}") from error
         self.delegates = True
         decoder = _pydantic.Decoder(adapter, schema, self.definitions)
-        decoded = _decoding.placeholder(spelled(annotation), _decoding.validated(decoder.decode))
+        decoded = _decoding.placeholder_type(spelled(annotation), _decoding.validated(decoder.decode))
         return Type(schema, decoded, False, decoder=decoder, fields=frozenset(schema.get("properties", ())))
 
     # Generic types
@@ -284,7 +285,8 @@ class TypeReader:
             return Type(schema, annotation)
         decoded = concrete[items.decoded]
         if (build := MADE_FROM_LISTS.get(origin)) is not None and build is not list:
-            decoded = _decoding.placeholder(origin.__name__, _decoding.constructed(decoded, build, origin.__name__))
+            constructed = _decoding.constructed(decoded, build, origin.__name__)
+            decoded = _decoding.placeholder_type(origin.__name__, constructed)
         return Type(schema, decoded, native, items.pending)
 
     def _tuple(self, annotation: Any, given: tuple[Any, ...], place: tuple[str, ...]) -> Type:
@@ -321,13 +323,13 @@ class TypeReader:
         if native and not pending:
             return Type(schema, annotation)
         if _decoding.is_placeholder(keys.decoded) or is_union(unwrapped(keys.decoded)):
-            decoded = _decoding.placeholder("dict", _decoding.keyed(keys.decoded, values.decoded))
+            decoded = _decoding.placeholder_type("dict", _decoding.keyed(keys.decoded, values.decoded))
             native = False
         else:
             decoded = dict[keys.decoded, values.decoded]  # type: ignore[name-defined]
         if origin is collections.OrderedDict:
             convert = _decoding.constructed(decoded, collections.OrderedDict, "object")
-            decoded = _decoding.placeholder("OrderedDict", convert)
+            decoded = _decoding.placeholder_type("OrderedDict", convert)
         return Type(schema, decoded, native, pending)
 
     # Classes
@@ -446,7 +448,7 @@ class TypeReader:
         while free in self._names or free in self.definitions:
             free, number = f"{name}_{number}", number + 1
         self._names[free] = annotation
-        recursion = self._open[annotation] = _Recursion(free, _decoding.placeholder(name))
+        recursion = self._open[annotation] = _Recursion(free, _decoding.placeholder_type(name))
         return recursion
 
     def _leave(self, annotation: Any, recursion: _Recursion, found: Type) -> Type:
@@ -549,7 +551,7 @@ def _literal(annotation: Any, given: tuple[Any, ...], place: tuple[str, ...]) ->
         raise UnsupportedType(place, f"{spelled(annotation)} has values that JSON does not have")
     if all(type(value) in (str, int, type(None)) for value in given):
         return Type(_values(values), annotation)
-    return Type(_values(values), _decoding.placeholder("Literal", _decoding.chosen(members)), False)
+    return Type(_values(values), _decoding.placeholder_type("Literal", _decoding.chosen(members)), False)
 
 
 def _enum(cls: Any, place: tuple[str, ...]) -> Type:
@@ -568,7 +570,7 @@ def _enum(cls: Any, place: tuple[str, ...]) -> Type:
     if not all(isinstance(value, (str, int, float, type(None))) for value in values):
         raise UnsupportedType(place, f"the enumeration {cls.__qualname__} has values that JSON does not have")
     members = [(member.value, member) for member in cls]
-    return Type(schema, _decoding.placeholder(cls.__name__, _decoding.chosen(members)), False)
+    return Type(schema, _decoding.placeholder_type(cls.__name__, _decoding.chosen(members)), False)
 
 
 def _text(cls: Any, format_: str | None, name: str) -> Type:
@@ -578,7 +580,7 @@ def _text(cls: Any, format_: str | None, name: str) -> Type:
         build = _pattern
     elif name == "time zone":
         build = _time_zone
-    return Type(schema, _decoding.placeholder(cls.__name__, _decoding.constructed(str, build, name)), False)
+    return Type(schema, _decoding.placeholder_type(cls.__name__, _decoding.constructed(str, build, name)), False)
 
 
 def _pattern(text: str) -> Any:
@@ -636,7 +638,7 @@ def _union(options: list[Type]) -> Type:
         _decoding.Option(option.decoded, _rank(option.decoded, index), option.fields, option.required)
         for index, option in enumerate(options)
     ]
-    return Type(schema, _decoding.placeholder("Union", _decoding.one_of(ranked)), False, pending)
+    return Type(schema, _decoding.placeholder_type("Union", _decoding.one_of(ranked)), False, pending)
 
 
 def _rank(decoded: Any, index: int) -> int:

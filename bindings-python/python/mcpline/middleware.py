@@ -10,7 +10,7 @@ import msgspec
 
 from . import _json, _results
 from ._async_library import in_trio
-from ._functions import MISSING
+from ._signatures import MISSING
 from ._middleware_results import MiddlewareResult
 from ._request_params import RequestParams
 from .content import ExtendedResult, InputRequired

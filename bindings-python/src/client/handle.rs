@@ -27,7 +27,7 @@ use super::event_queue::{Event, EventQueue, LoopQueue};
 use super::events::{Events, Host};
 use super::failure::{ClientFutureValue, into_python, phase};
 use super::options::{RequestOptionArguments, request_options};
-use super::waiter::{Waiter, wait_for_waiting_threads};
+use super::thread_waiter::{ThreadWaiter, wait_for_waiting_threads};
 
 /// How long threads whose calls have ended may take to get the interpreter before it ends: on a busy machine, much longer than a turn.
 const THREADS_END_TIMEOUT: Duration = Duration::from_secs(2);
@@ -44,7 +44,7 @@ pub(crate) struct Client {
 /// The recipient of an outcome.
 enum RequestWaiter {
     Future(Arc<EventQueue>, Py<PyAny>),
-    Thread(Arc<Waiter>),
+    Thread(Arc<ThreadWaiter>),
 }
 
 impl OutcomeRecipient for RequestWaiter {
@@ -163,7 +163,7 @@ impl Client {
 
     /// Connects and waits until the client is connected.
     fn open(&self, py: Python<'_>) -> PyResult<()> {
-        self.wait_for(py, &Waiter::new(py)?, None, self.opening(py)?)
+        self.wait_for(py, &ThreadWaiter::new(py)?, None, self.opening(py)?)
             .map(drop)
     }
 
@@ -204,7 +204,7 @@ impl Client {
         options: Option<RequestOptionArguments>,
     ) -> PyResult<Bound<'py, PyAny>> {
         let client = self.client(py)?;
-        let waiter = Waiter::new(py)?;
+        let waiter = ThreadWaiter::new(py)?;
         let (mut options, listener) = request_options(py, &self.handle, options)?;
         if listener.is_some() {
             let waiter = waiter.clone();
@@ -242,7 +242,7 @@ impl Client {
         options: Option<RequestOptionArguments>,
     ) -> PyResult<()> {
         let operation = self.command(py, command_of(py, method, argument)?, options)?;
-        self.wait_for(py, &Waiter::new(py)?, None, operation)
+        self.wait_for(py, &ThreadWaiter::new(py)?, None, operation)
             .map(drop)
     }
 
@@ -270,7 +270,7 @@ impl Client {
     ) -> PyResult<()> {
         let notification = ClientCommand::Notify(method, params.map(trusted));
         let notification = self.command(py, notification, None)?;
-        self.wait_for(py, &Waiter::new(py)?, None, notification)
+        self.wait_for(py, &ThreadWaiter::new(py)?, None, notification)
             .map(drop)
     }
 
@@ -297,7 +297,7 @@ impl Client {
         if self.runtime.is_foreign() {
             return Ok(());
         }
-        let waiter = Waiter::new(py)?;
+        let waiter = ThreadWaiter::new(py)?;
         let closing = self.closing(RequestWaiter::Thread(waiter.clone()));
         self.runtime.io_queue().push(closing);
         waiter.wait(py, None).map(drop)
@@ -479,7 +479,7 @@ impl Client {
     fn wait_for<'py>(
         &self,
         py: Python<'py>,
-        waiter: &Arc<Waiter>,
+        waiter: &Arc<ThreadWaiter>,
         listener: Option<&Py<PyAny>>,
         work: impl Future<Output = Outcome> + Send + 'static,
     ) -> PyResult<Bound<'py, PyAny>> {

@@ -17,7 +17,7 @@ mod handle;
 mod event_queue;
 mod options;
 mod root_uris;
-mod waiter;
+mod thread_waiter;
 
 use std::sync::{Arc, Mutex};
 

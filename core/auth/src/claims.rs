@@ -47,7 +47,7 @@ pub enum ClaimError {
     NotYetValid,
     /// It is not an access token (RFC 8725, section 3.11).
     #[error("the token is not an access token (`typ`)")]
-    JsonKind,
+    NotAccessToken,
     /// It is bound to something whose possession can't be proven here (RFC 8705).
     #[error("the token's binding (`cnf`) is not supported: only DPoP (`jkt`) is")]
     Binding,
@@ -180,14 +180,14 @@ impl Claims {
 ///
 /// # Errors
 ///
-/// [`ClaimError::JsonKind`]
-pub fn check_kind(kind: Option<&str>) -> Result<(), ClaimError> {
+/// [`ClaimError::NotAccessToken`]
+pub fn check_typ(kind: Option<&str>) -> Result<(), ClaimError> {
     match kind {
         None => Ok(()),
         Some(kind) if kind.eq_ignore_ascii_case("at+jwt") || kind.eq_ignore_ascii_case("JWT") => {
             Ok(())
         }
-        Some(_) => Err(ClaimError::JsonKind),
+        Some(_) => Err(ClaimError::NotAccessToken),
     }
 }
 
@@ -445,7 +445,7 @@ mod tests {
             Some("JWT"),
             Some("jwt"),
         ] {
-            assert_eq!(check_kind(kind), Ok(()));
+            assert_eq!(check_typ(kind), Ok(()));
         }
         for kind in [
             "dpop+jwt",
@@ -454,7 +454,7 @@ mod tests {
             "token-introspection+jwt",
             "",
         ] {
-            assert_eq!(check_kind(Some(kind)), Err(ClaimError::JsonKind));
+            assert_eq!(check_typ(Some(kind)), Err(ClaimError::NotAccessToken));
         }
     }
 }

@@ -96,7 +96,7 @@ impl ServiceDirectory {
     ) -> io::Result<SaveOutcome> {
         if session.len() > MAX_SESSION_STATE_BYTES {
             return Err(io::Error::other(format!(
-                "a session has {} bytes, more than {MAX_SESSION_STATE_BYTES}",
+                "a session of {} bytes cannot be shared: the limit is {MAX_SESSION_STATE_BYTES} bytes",
                 session.len()
             )));
         }

@@ -79,6 +79,13 @@ pub mod __private;
 #[cfg_attr(docsrs, doc(cfg(feature = "auth")))]
 pub mod auth;
 mod background;
+#[cfg(any(
+    feature = "client",
+    feature = "auth",
+    feature = "openapi",
+    feature = "otlp"
+))]
+mod background_tasks;
 #[cfg(feature = "client")]
 mod backlog;
 #[cfg(any(feature = "server", feature = "auth"))]
@@ -93,13 +100,6 @@ pub mod client;
     feature = "otlp"
 ))]
 mod client_error;
-#[cfg(any(
-    feature = "client",
-    feature = "auth",
-    feature = "openapi",
-    feature = "otlp"
-))]
-mod client_tasks;
 mod error;
 mod error_kind;
 #[cfg(any(feature = "server", feature = "client"))]

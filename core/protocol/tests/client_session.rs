@@ -253,7 +253,7 @@ fn unreadable_responses_end_the_request_they_belong_to() {
         ),
         "{event:?}"
     );
-    assert!(session.handle(second).is_none());
+    assert!(session.request_handle(second).is_none());
     // Garbage on a pipe answers no request; on the stream of a request, it ends that request.
     let rubbish = || read(Bytes::from_static(b"<html>")).expect_err("no JSON");
     assert!(matches!(
@@ -657,7 +657,7 @@ fn refuses_unreadable_requests_with_their_id() {
             (&json!("q"), &json!(-32602))
         );
     }
-    assert!(session.handle(key).is_some());
+    assert!(session.request_handle(key).is_some());
 }
 
 #[test]
@@ -720,7 +720,7 @@ fn server_cancellations_end_only_subscriptions() {
     assert_eq!((ended, reason.as_str()), (key, "moving"));
     let event = session.receive(cancellation(key.number()), SECOND);
     assert!(matches!(event, ClientEvent::Ignored(_)), "{event:?}");
-    assert_eq!(session.handle(call), Some(&"call"));
+    assert_eq!(session.request_handle(call), Some(&"call"));
 }
 
 #[test]

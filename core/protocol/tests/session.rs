@@ -115,7 +115,9 @@ impl Rig {
         let keys_before: Vec<RequestKey> = self.admitted.clone();
         self.session = Session::restore(&snapshot, self.limits, |_| Some(()), |_| "restored");
         // At most one request is in flight, so its key is the only one.
-        if let (Some(old), Some((new, ()))) = (keys_before.last(), self.session.handles().next()) {
+        if let (Some(old), Some((new, ()))) =
+            (keys_before.last(), self.session.request_handles().next())
+        {
             let place = self.admitted.iter().position(|key| key == old);
             if let Some(place) = place {
                 self.admitted[place] = new;

@@ -205,7 +205,7 @@ pub(crate) fn is_multiple(number: &Number, of: &Number) -> bool {
     let shift = number.exponent - of.exponent;
     if shift >= 0 {
         // Both factors are below 2^64, so no product overflows.
-        ((digits % modulus) * power_of_ten(shift, modulus)).is_multiple_of(modulus)
+        ((digits % modulus) * power_of_ten_mod(shift, modulus)).is_multiple_of(modulus)
     } else {
         // The divisor grows instead; nothing is a multiple of it once it exceeds all 64-bit numbers.
         10u128
@@ -216,7 +216,7 @@ pub(crate) fn is_multiple(number: &Number, of: &Number) -> bool {
 }
 
 /// Ten to this power, modulo a 64-bit number.
-fn power_of_ten(mut exponent: i32, modulus: u128) -> u128 {
+fn power_of_ten_mod(mut exponent: i32, modulus: u128) -> u128 {
     let mut result = 1 % modulus;
     let mut base = 10 % modulus;
     while exponent > 0 {

@@ -362,7 +362,7 @@ impl Flow<'_> {
         if let Err(error) = self.oauth.store.remove(&key).await {
             tracing::warn!(
                 error = with_sources(&error),
-                "cannot remove invalid tokens from the store"
+                "cannot remove tokens that are no longer valid from the token store"
             );
         }
     }
@@ -372,7 +372,7 @@ impl Flow<'_> {
         if let Err(error) = self.oauth.store.remove(&key).await {
             tracing::warn!(
                 error = with_sources(&error),
-                "cannot remove an invalid client registration from the store"
+                "cannot remove a client registration that the authorization server rejected from the token store"
             );
         }
     }

@@ -339,7 +339,7 @@ impl TokenManager {
             }
         };
         if other && (first || does) {
-            state.take(stored);
+            state.set_record(stored);
         }
         does
     }
@@ -445,7 +445,8 @@ impl TokenState {
         }
     }
 
-    fn take(&mut self, record: Record) {
+    /// Replaces the tokens by new ones.
+    fn set_record(&mut self, record: Record) {
         self.record = Some(Arc::new(record));
         self.usable = true;
         self.generation += 1;
@@ -486,7 +487,7 @@ impl Drop for UnsavedTokens<'_> {
         if let Some(record) = self.record.take() {
             let mut state = self.account.lock();
             state.note_stored(Some(&record.tokens), self.is_saved);
-            state.take(record);
+            state.set_record(record);
         }
     }
 }

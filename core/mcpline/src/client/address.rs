@@ -26,9 +26,9 @@ use super::connect::{DialFuture, Dialler};
 use super::http::HttpDialler;
 use super::link::{Link, Sink};
 #[cfg(feature = "server")]
-use super::memory::InMemory;
+use super::memory::MemoryDialler;
 #[cfg(feature = "stdio")]
-use super::socket::LocalSocket;
+use super::socket::LocalSocketDialler;
 
 /// Where a server is and how to reach it.
 #[non_exhaustive]
@@ -193,23 +193,23 @@ impl Address {
             #[cfg(feature = "http")]
             Self::Url(url, settings) => Box::new(HttpDialler::new(url, settings)?),
             #[cfg(feature = "server")]
-            Self::Server(server) => Box::new(InMemory(server, MemoryTransportOptions::new())),
+            Self::Server(server) => Box::new(MemoryDialler(server, MemoryTransportOptions::new())),
             #[cfg(feature = "server")]
-            Self::ServerWith(server, options) => Box::new(InMemory(server, options)),
+            Self::ServerWith(server, options) => Box::new(MemoryDialler(server, options)),
             #[cfg(feature = "stdio")]
             Self::Socket(path) => {
                 #[cfg(windows)]
                 super::socket::check_name(&path)?;
-                Box::new(LocalSocket::new(path, max_line_bytes))
+                Box::new(LocalSocketDialler::new(path, max_line_bytes))
             }
-            Self::Custom(dial) => Box::new(Custom(dial)),
+            Self::Custom(dial) => Box::new(CustomDialler(dial)),
         })
     }
 }
 
-struct Custom(Arc<dyn ClientTransport>);
+struct CustomDialler(Arc<dyn ClientTransport>);
 
-impl Dialler for Custom {
+impl Dialler for CustomDialler {
     fn dial(&self, sink: Sink, _: bool) -> DialFuture<'_> {
         Box::pin(async move {
             let channel = self.0.dial().await;

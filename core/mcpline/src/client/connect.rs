@@ -55,7 +55,7 @@ impl Drop for OpeningLink {
 }
 
 /// A link in use by a negotiation, with its reports.
-struct Dialled {
+struct DialledLink {
     opening: OpeningLink,
     reception: Arc<LinkEventReceiver>,
     reports: mpsc::UnboundedReceiver<LinkEvent>,
@@ -139,11 +139,11 @@ pub(super) async fn open(
 async fn opening_link(
     client: &Arc<Inner>,
     sink: Sink,
-    pair: bool,
+    http_sse: bool,
 ) -> Result<OpeningLink, ClientError> {
     let (dialling, alive) = (client.clone(), client.handlers.tasks.begin());
     let dialling = async move {
-        let link = dialling.dialler.dial(sink, pair).await?;
+        let link = dialling.dialler.dial(sink, http_sse).await?;
         dialling.keep_link(&link);
         let client = Arc::downgrade(&dialling);
         Ok(OpeningLink { client, link })
@@ -160,18 +160,18 @@ async fn opening_link(
     }
 }
 
-async fn dial(client: &Arc<Inner>, pair: bool) -> Result<Dialled, ClientError> {
+async fn dial(client: &Arc<Inner>, http_sse: bool) -> Result<DialledLink, ClientError> {
     let (reception, reports) = LinkEventReceiver::new();
     let sink: Sink = reception.clone();
     let limit = client.settings.open_timeouts.answer;
-    let dialled = tokio::time::timeout(limit, opening_link(client, sink, pair)).await;
+    let dialled = tokio::time::timeout(limit, opening_link(client, sink, http_sse)).await;
     let opening = dialled.unwrap_or_else(|_| {
         Err(ClientError::unreachable(format!(
             "no connection within {} s (`open_timeout`)",
             limit.as_secs_f64()
         )))
     })?;
-    Ok(Dialled {
+    Ok(DialledLink {
         opening,
         reception,
         reports,
@@ -183,7 +183,7 @@ struct TimedOut;
 
 struct NegotiationDriver {
     opening: Negotiation,
-    dialled: Dialled,
+    dialled: DialledLink,
     /// The transport's error for the latest request, in more detail than the negotiation needs.
     why: Option<ClientError>,
     /// The error of the endpoint before HTTP+SSE was tried.
@@ -371,11 +371,11 @@ impl NegotiationDriver {
     async fn redial(
         &mut self,
         client: &Arc<Inner>,
-        pair: bool,
+        http_sse: bool,
     ) -> Result<NegotiationStep, ClientError> {
         self.dialled.opening.close().await;
         self.backlog.clear();
-        self.dialled = dial(client, pair).await?;
+        self.dialled = dial(client, http_sse).await?;
         Ok(self.opening.start(clock::now()))
     }
 
@@ -463,8 +463,8 @@ fn id_of(number: u64) -> RequestId {
 
 /// Opens links to a server.
 pub(super) trait Dialler: Send + Sync {
-    /// Opens a new link; `pair` selects HTTP+SSE.
-    fn dial(&self, sink: Sink, pair: bool) -> DialFuture<'_>;
+    /// Opens a new link; `http_sse` selects HTTP+SSE.
+    fn dial(&self, sink: Sink, http_sse: bool) -> DialFuture<'_>;
 
     /// Returns the address of the server, if there is one.
     fn server_address(&self) -> Option<&NetworkAddress> {
@@ -531,7 +531,7 @@ mod tests {
         let (reception, reports) = LinkEventReceiver::new();
         NegotiationDriver {
             opening,
-            dialled: Dialled {
+            dialled: DialledLink {
                 opening: OpeningLink {
                     client: Weak::new(),
                     link: Arc::new(TestLink),

@@ -23,8 +23,8 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use crate::background;
+use crate::background_tasks::BackgroundTasks;
 use crate::client_error::ClientError;
-use crate::client_tasks::Tasks;
 use crate::offload;
 use crate::span::SpanScope;
 use crate::trace_context::TraceContext;
@@ -94,7 +94,7 @@ pub struct Handlers {
     /// The peer that answers are computed for.
     pub(super) peer: PeerId,
     /// The tasks of the handlers, and all others of the client.
-    pub(super) tasks: Tasks,
+    pub(super) tasks: BackgroundTasks,
 }
 
 impl Handlers {

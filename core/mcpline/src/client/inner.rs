@@ -10,8 +10,8 @@ use mcpline_protocol::wire::{Method, Notification, Raw};
 use mcpline_runtime::clock;
 
 use crate::background;
+use crate::background_tasks::BackgroundTasks;
 use crate::client_error::ClientError;
-use crate::client_tasks::Tasks;
 use crate::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use crate::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use crate::timers::Timers;
@@ -149,7 +149,7 @@ impl Inner {
         metrics: Option<Arc<ClientMetrics>>,
     ) -> Arc<Self> {
         // Replaced, because a builder may be used several times.
-        (handlers.peer, handlers.tasks) = (PeerId::new(), Tasks::default());
+        (handlers.peer, handlers.tasks) = (PeerId::new(), BackgroundTasks::default());
         let runtime = tokio::runtime::Handle::current();
         let timers = Arc::new(Timers::new());
         timers.start_with_guard(&runtime, handlers.tasks.begin());

@@ -15,9 +15,9 @@ use super::link::{Link, LinkFuture, Outgoing, Sink};
 use super::link_shutdown::{LinkShutdown, link_shutdown};
 
 /// Dials a server in this process.
-pub(super) struct InMemory(pub(super) Server, pub(super) MemoryTransportOptions);
+pub(super) struct MemoryDialler(pub(super) Server, pub(super) MemoryTransportOptions);
 
-impl Dialler for InMemory {
+impl Dialler for MemoryDialler {
     fn dial(&self, sink: Sink, _: bool) -> DialFuture<'_> {
         let link: Arc<dyn Link> = MemoryLink::open(&self.0, self.1.clone(), sink);
         Box::pin(async { Ok(link) })

@@ -23,14 +23,14 @@ use super::link::{Link, Sink};
 use super::pipe::{self, PipeLink};
 
 /// Dials a Unix socket or a named pipe.
-pub(super) struct LocalSocket {
+pub(super) struct LocalSocketDialler {
     path: PathBuf,
     /// The path, or the name of the pipe.
     address: NetworkAddress,
     max_line_bytes: usize,
 }
 
-impl LocalSocket {
+impl LocalSocketDialler {
     pub(super) fn new(path: PathBuf, max_line_bytes: usize) -> Self {
         let address = NetworkAddress {
             address: path.display().to_string(),
@@ -44,7 +44,7 @@ impl LocalSocket {
     }
 }
 
-impl Dialler for LocalSocket {
+impl Dialler for LocalSocketDialler {
     fn dial(&self, sink: Sink, _: bool) -> DialFuture<'_> {
         Box::pin(async move {
             let connected = connect(&self.path).await;

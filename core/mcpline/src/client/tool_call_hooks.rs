@@ -10,8 +10,8 @@ use mcpline_protocol::vocabulary::{JsonObject, ToolAnnotations};
 use serde::Deserialize;
 
 use crate::background;
+use crate::background_tasks::{BackgroundTasks, TaskGuard};
 use crate::client_error::ClientError;
-use crate::client_tasks::{TaskGuard, Tasks};
 use crate::error_kind::ErrorKind;
 
 use super::handlers::{HostRequestHandler, call_host};
@@ -137,7 +137,7 @@ impl Inner {
 
 /// Runs the hook before a call. Closing the client ends it.
 async fn request_consent(
-    tasks: &Tasks,
+    tasks: &BackgroundTasks,
     before: HostRequestHandler,
     call: Raw,
 ) -> Result<(), ClientError> {

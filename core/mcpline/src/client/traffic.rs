@@ -52,12 +52,12 @@ struct RecordingDialler {
 }
 
 impl Dialler for RecordingDialler {
-    fn dial(&self, sink: Sink, pair: bool) -> DialFuture<'_> {
+    fn dial(&self, sink: Sink, http_sse: bool) -> DialFuture<'_> {
         static NUMBERS: AtomicU64 = AtomicU64::new(1);
-        let recorder = Arc::new(LinkRecorder {
+        let recorder = Arc::new(TrafficRecorder {
             file: self.file.clone(),
             client: self.client.clone(),
-            transport: match pair {
+            transport: match http_sse {
                 true => "http+sse",
                 false => self.transport,
             },
@@ -68,7 +68,7 @@ impl Dialler for RecordingDialler {
             sink,
             recorder: recorder.clone(),
         });
-        let dialling = self.dialler.dial(sink, pair);
+        let dialling = self.dialler.dial(sink, http_sse);
         Box::pin(async move {
             let link = dialling.await?;
             let link: Arc<dyn Link> = Arc::new(RecordingLink { link, recorder });
@@ -103,8 +103,8 @@ impl Dialler for RecordingDialler {
     }
 }
 
-/// Records the messages of one link.
-struct LinkRecorder {
+/// Records the messages of one link in the traffic file.
+struct TrafficRecorder {
     file: Arc<TrafficFile>,
     client: Arc<str>,
     transport: &'static str,
@@ -114,7 +114,7 @@ struct LinkRecorder {
     revision: LatestRevision,
 }
 
-impl LinkRecorder {
+impl TrafficRecorder {
     fn record(&self, direction: Direction, message: &[u8]) {
         self.file.record(&FileRecord {
             role: Role::Client,
@@ -131,7 +131,7 @@ impl LinkRecorder {
 
 struct RecordingLink {
     link: Arc<dyn Link>,
-    recorder: Arc<LinkRecorder>,
+    recorder: Arc<TrafficRecorder>,
 }
 
 impl Link for RecordingLink {
@@ -175,7 +175,7 @@ impl Link for RecordingLink {
 
 struct RecordingSink {
     sink: Sink,
-    recorder: Arc<LinkRecorder>,
+    recorder: Arc<TrafficRecorder>,
 }
 
 impl LinkEventSink for RecordingSink {

@@ -32,7 +32,7 @@ pub struct Failure<'e> {
     /// The method or action that failed: `tools/call`, `connect`, `listen`.
     pub operation: Option<&'e str>,
     /// The cause.
-    pub source: Option<FailureSource<'e>>,
+    pub source: Option<FailureCause<'e>>,
     /// Facts that only errors of one kind have.
     pub details: FailureDetails<'e>,
     /// Whether a handler that propagates this error fails with its message as a tool error, which the model reads.
@@ -46,7 +46,7 @@ pub struct Failure<'e> {
 /// The cause of an error.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
-pub enum FailureSource<'e> {
+pub enum FailureCause<'e> {
     /// A JSON-RPC error: the response itself, in the body of an HTTP status, or to an input request.
     Rpc(&'e RpcError),
     /// An error of the system or the validator.
@@ -125,7 +125,7 @@ impl<'e> Failure<'e> {
         let source = std::error::Error::source(error);
         Self {
             operation: error.operation(),
-            source: source.map(|source| FailureSource::Text(source.to_string())),
+            source: source.map(|source| FailureCause::Text(source.to_string())),
             ..Self::new(error.kind(), format!("{error:#}"))
         }
     }
@@ -170,19 +170,19 @@ impl<'e> Failure<'e> {
             error => error.rpc(),
         };
         let source = match (cause, rpc) {
-            (_, Some(error)) => Some(FailureSource::Rpc(error)),
+            (_, Some(error)) => Some(FailureCause::Rpc(error)),
             (
                 ClientError::ServerUnreachable { reason, source }
                 | ClientError::ConnectionLost { reason, source },
                 _,
-            ) => Some(FailureSource::Text(reason_text(reason, source.as_ref()))),
+            ) => Some(FailureCause::Text(reason_text(reason, source.as_ref()))),
             (
                 ClientError::InvalidResponse { reason } | ClientError::ToolCallRefused { reason },
                 _,
-            ) => Some(FailureSource::Text(reason.clone())),
+            ) => Some(FailureCause::Text(reason.clone())),
             // Without the text about the result, which a resolver that passes the error on would repeat.
             (cause, None) if matches!(error, ClientError::ResultNotResolved { .. }) => {
-                Some(FailureSource::Text(format!("{cause:#}")))
+                Some(FailureCause::Text(format!("{cause:#}")))
             }
             _ => None,
         };
@@ -211,10 +211,10 @@ impl<'e> Failure<'e> {
         };
         let source = match error {
             InputRequestError::Rpc { error, .. } | InputRequestError::Refused { error, .. } => {
-                Some(FailureSource::Rpc(error))
+                Some(FailureCause::Rpc(error))
             }
             InputRequestError::InvalidResponse { reason, .. } => {
-                Some(FailureSource::Text(reason.clone()))
+                Some(FailureCause::Text(reason.clone()))
             }
             _ => None,
         };
@@ -239,7 +239,7 @@ impl<'e> Failure<'e> {
     /// Returns the JSON-RPC error that the peer returned.
     pub fn rpc(&self) -> Option<&'e RpcError> {
         match self.source {
-            Some(FailureSource::Rpc(error)) => Some(error),
+            Some(FailureCause::Rpc(error)) => Some(error),
             _ => None,
         }
     }
@@ -257,10 +257,10 @@ impl<'e> Failure<'e> {
         }
         match &self.source {
             // Cannot fail: its keys are strings.
-            Some(FailureSource::Rpc(error)) => {
+            Some(FailureCause::Rpc(error)) => {
                 set("source", serde_json::to_value(error).unwrap_or_default())
             }
-            Some(FailureSource::Text(text)) => set("source", text.as_str().into()),
+            Some(FailureCause::Text(text)) => set("source", text.as_str().into()),
             None => {}
         }
         match &self.details {

@@ -92,7 +92,7 @@ pub use executors::{executors_of, executors_of_context, session_state, set_execu
 pub use failure::client_error_examples;
 #[cfg(feature = "server")]
 pub use failure::input_request_error_examples;
-pub use failure::{Failure, FailureDetails, FailureSource};
+pub use failure::{Failure, FailureCause, FailureDetails};
 #[cfg(feature = "server")]
 pub use features::{
     Feature, FeatureKey, call_kind, feature_selection, mount_options, transform_tool,

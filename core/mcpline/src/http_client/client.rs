@@ -8,8 +8,8 @@ use http_body_util::Full;
 use mcpline_protocol::without_secrets;
 use tokio::runtime::Handle;
 
+use crate::background_tasks::BackgroundTasks;
 use crate::client_error::ClientError;
-use crate::client_tasks::Tasks;
 use crate::shared_io_error::SharedIoError;
 
 use super::address_policy::AddressPolicy;
@@ -54,7 +54,7 @@ pub(crate) struct HttpClient {
     connector: Connector,
     pub(crate) pool: Arc<Pool>,
     /// The tasks of the connections.
-    pub(crate) tasks: Tasks,
+    pub(crate) tasks: BackgroundTasks,
     /// Gets tokens, if the settings have a source of them.
     authorizer: Option<Arc<dyn Authorizer>>,
     /// The redirects from `http` to `https` that are followed.
@@ -110,7 +110,12 @@ impl HttpClient {
     /// [`ClientError::Usage`]: one of them is invalid.
     #[cfg(feature = "openapi")]
     pub(crate) fn check(settings: &HttpSettings) -> Result<(), ClientError> {
-        Connector::new(settings, AddressPolicy::Everywhere, &Tasks::default()).map(drop)
+        Connector::new(
+            settings,
+            AddressPolicy::Everywhere,
+            &BackgroundTasks::default(),
+        )
+        .map(drop)
     }
 
     fn unauthorized(
@@ -118,7 +123,7 @@ impl HttpClient {
         handle: Handle,
         reach: AddressPolicy,
     ) -> Result<Self, ClientError> {
-        let tasks = Tasks::default();
+        let tasks = BackgroundTasks::default();
         Ok(Self {
             headers: parse_user_headers(&settings.headers)?,
             connector: Connector::new(&settings, reach, &tasks)?,

@@ -16,8 +16,8 @@ use tokio::net::TcpStream;
 use tower_service::Service as _;
 
 use crate::background;
+use crate::background_tasks::BackgroundTasks;
 use crate::client_error::ClientError;
-use crate::client_tasks::Tasks;
 use crate::shared_io_error::SharedIoError;
 
 use super::address_policy::{AddressPolicy, Resolver};
@@ -47,7 +47,7 @@ pub(crate) struct Connector {
     /// Replaces all of the above.
     custom: Option<CustomConnector>,
     timeout: Duration,
-    tasks: Tasks,
+    tasks: BackgroundTasks,
 }
 
 enum Proxies {
@@ -75,7 +75,7 @@ impl Connector {
     pub(crate) fn new(
         settings: &HttpSettings,
         reach: AddressPolicy,
-        tasks: &Tasks,
+        tasks: &BackgroundTasks,
     ) -> Result<Self, ClientError> {
         let tcp = |reach| {
             let mut tcp = HttpConnector::new_with_resolver(Resolver::new(reach));
@@ -231,7 +231,7 @@ impl Connector {
 /// Starts HTTP on a stream. The connection runs in a task of its own, which ends with it.
 async fn http_handshake(
     stream: Box<dyn Stream>,
-    tasks: &Tasks,
+    tasks: &BackgroundTasks,
 ) -> Result<http1::SendRequest<Full<Bytes>>, ClientError> {
     let (sender, connection) = http1::Builder::new()
         .max_header_size(MAX_HEAD)

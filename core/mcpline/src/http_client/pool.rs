@@ -7,7 +7,7 @@ use mcpline_protocol::HttpOrigin;
 use tokio::time::Instant;
 
 use crate::background::{self, AbortHandle};
-use crate::client_tasks::Tasks;
+use crate::background_tasks::BackgroundTasks;
 
 use super::connector::HttpConnection;
 
@@ -22,7 +22,7 @@ const IDLE_FOR: Duration = Duration::from_secs(60);
 /// Connections that wait for the next request.
 pub(crate) struct Pool {
     shared: Mutex<Shared>,
-    tasks: Tasks,
+    tasks: BackgroundTasks,
 }
 
 #[derive(Default)]
@@ -41,7 +41,7 @@ struct Idle {
 }
 
 impl Pool {
-    pub(crate) fn new(tasks: &Tasks) -> Self {
+    pub(crate) fn new(tasks: &BackgroundTasks) -> Self {
         Self {
             shared: Mutex::default(),
             tasks: tasks.clone(),

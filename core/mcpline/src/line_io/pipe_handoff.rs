@@ -23,7 +23,7 @@ thread_local! {
 
 struct Loan {
     pipe: AnyPipe,
-    handover: Arc<PipeHandoff>,
+    handoff: Arc<PipeHandoff>,
 }
 
 /// Where a pipe is while a handler begins.
@@ -73,9 +73,9 @@ impl PipeHandoff {
                 READ.with(|read| read.set(self.0.take()));
             }
         }
-        let handover = self.clone();
+        let handoff = self.clone();
         // A handler may process messages of another pipe.
-        let _outer = Restore(READ.with(|read| read.replace(Some(Loan { pipe, handover }))));
+        let _outer = Restore(READ.with(|read| read.replace(Some(Loan { pipe, handoff }))));
         receive();
         READ.with(Cell::take).map(|loan| loan.pipe)
     }
@@ -117,15 +117,15 @@ impl PipeHandoff {
 
 /// Runs what may block. Meanwhile, another task can take over the pipe that this thread reads.
 pub(crate) fn while_lent<T>(run: impl FnOnce() -> T) -> T {
-    let Some(Loan { pipe, handover }) = READ.with(Cell::take) else {
+    let Some(Loan { pipe, handoff }) = READ.with(Cell::take) else {
         return run();
     };
-    handover.lend(pipe);
+    handoff.lend(pipe);
     let result = run();
     // If it was taken over, it may be lent again, by another thread: then this one reads on.
-    let pipe = handover.lock().pipe.take();
+    let pipe = handoff.lock().pipe.take();
     if let Some(pipe) = pipe {
-        READ.with(|read| read.set(Some(Loan { pipe, handover })));
+        READ.with(|read| read.set(Some(Loan { pipe, handoff })));
     }
     result
 }

@@ -1,4 +1,4 @@
-//! A model of the handover of a pipe: threads that process its messages, and one that looks for handlers that keep theirs,
+//! A model of the handoff of a pipe: threads that process its messages, and one that looks for handlers that keep theirs,
 //! at any moment. Each message is processed once and in order, and one thread sees the end.
 
 use std::collections::VecDeque;
@@ -21,9 +21,9 @@ enum Event {
 /// The messages that a pipe still has.
 type Pipe = VecDeque<usize>;
 
-fn read(mut pipe: Box<Pipe>, handover: &Arc<PipeHandoff>, events: &Record<Event>) {
+fn read(mut pipe: Box<Pipe>, handoff: &Arc<PipeHandoff>, events: &Record<Event>) {
     while let Some(message) = pipe.pop_front() {
-        let pipe_or_none = handover.process(pipe, || {
+        let pipe_or_none = handoff.process(pipe, || {
             events.add(Event::Processed(message));
             while_lent(yield_point);
         });
@@ -40,13 +40,13 @@ fn a_pipe_is_handed_over_at_any_moment() {
     check(|| {
         let (threads, events) = (Arc::new(Threads::default()), Arc::new(Record::default()));
         let (starting, recorded) = (threads.clone(), events.clone());
-        let handover = PipeHandoff::new(move |handover, pipe| {
+        let handoff = PipeHandoff::new(move |handoff, pipe| {
             let recorded = recorded.clone();
             let pipe = pipe.downcast().expect("a pipe");
-            starting.start(move || read(pipe, &handover, &recorded));
+            starting.start(move || read(pipe, &handoff, &recorded));
         });
-        handover.spawn_reader(Box::new((0..MESSAGES).collect::<Pipe>()));
-        let looking = handover.clone();
+        handoff.spawn_reader(Box::new((0..MESSAGES).collect::<Pipe>()));
+        let looking = handoff.clone();
         threads.start(move || {
             for _ in 0..3 * MESSAGES {
                 looking.let_other_task_read();

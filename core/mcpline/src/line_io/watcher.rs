@@ -15,7 +15,7 @@ const MAX_LOAN: Duration = Duration::from_millis(10);
 const LINGERING: Duration = Duration::from_secs(1);
 
 static WATCHED: Mutex<Watched> = Mutex::new(Watched {
-    handovers: Vec::new(),
+    handoffs: Vec::new(),
     is_running: false,
 });
 
@@ -23,7 +23,7 @@ static WATCHED: Mutex<Watched> = Mutex::new(Watched {
 static ADDED: Condvar = Condvar::new();
 
 struct Watched {
-    handovers: Vec<Arc<PipeHandoff>>,
+    handoffs: Vec<Arc<PipeHandoff>>,
     is_running: bool,
 }
 
@@ -32,15 +32,15 @@ fn lock() -> MutexGuard<'static, Watched> {
 }
 
 /// Looks at the pipe from time to time, until nothing happens there.
-pub(super) fn watch(handover: Arc<PipeHandoff>) {
+pub(super) fn watch(handoff: Arc<PipeHandoff>) {
     // A model has a thread of its own that looks.
     if cfg!(all(test, mcpline_models)) {
         return;
     }
     let mut watched = lock();
-    watched.handovers.push(handover);
+    watched.handoffs.push(handoff);
     if watched.is_running {
-        if watched.handovers.len() == 1 {
+        if watched.handoffs.len() == 1 {
             ADDED.notify_one();
         }
         return;
@@ -53,8 +53,8 @@ pub(super) fn watch(handover: Arc<PipeHandoff>) {
         Err(error) => {
             tracing::debug!(%error, "cannot start the thread that notices blocking handlers");
             // A later call tries again.
-            for handover in std::mem::take(&mut watched.handovers) {
-                handover.set_unwatched();
+            for handoff in std::mem::take(&mut watched.handoffs) {
+                handoff.set_unwatched();
             }
         }
     }
@@ -63,15 +63,15 @@ pub(super) fn watch(handover: Arc<PipeHandoff>) {
 fn run() {
     loop {
         std::thread::sleep(MAX_LOAN);
-        let mut looking = std::mem::take(&mut lock().handovers);
-        looking.retain(|handover| handover.let_other_task_read());
+        let mut looking = std::mem::take(&mut lock().handoffs);
+        looking.retain(|handoff| handoff.let_other_task_read());
         let mut watched = lock();
-        watched.handovers.append(&mut looking);
-        if !watched.handovers.is_empty() {
+        watched.handoffs.append(&mut looking);
+        if !watched.handoffs.is_empty() {
             continue;
         }
         let waited =
-            ADDED.wait_timeout_while(watched, LINGERING, |watched| watched.handovers.is_empty());
+            ADDED.wait_timeout_while(watched, LINGERING, |watched| watched.handoffs.is_empty());
         let (mut watched, timeout) = waited.unwrap_or_else(PoisonError::into_inner);
         if timeout.timed_out() {
             watched.is_running = false;

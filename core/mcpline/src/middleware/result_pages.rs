@@ -30,18 +30,20 @@ const ENTRY_BYTES: usize = 256;
 pub(super) struct ResultPages {
     max_kept_bytes: usize,
     lifetime: Duration,
-    kept: Mutex<Kept>,
+    kept: Mutex<KeptTexts>,
 }
 
+/// The texts, with their size.
 #[derive(Debug, Default)]
-struct Kept {
+struct KeptTexts {
     bytes: usize,
     /// The oldest first.
-    texts: VecDeque<Pages>,
+    texts: VecDeque<PagedText>,
 }
 
+/// A text that is read in pages.
 #[derive(Debug)]
-struct Pages {
+struct PagedText {
     id: String,
     /// The caller that may read it; empty if there is no authorization.
     principal: String,
@@ -79,7 +81,7 @@ impl ResultPages {
             first: uri(1),
             last: uri(ends.len()),
         };
-        let pages = Pages {
+        let pages = PagedText {
             id,
             principal: principal.to_owned(),
             text: text.into(),
@@ -120,12 +122,12 @@ impl ResultPages {
         Some(Raw::from_trusted(contents))
     }
 
-    fn lock(&self) -> crate::sync::MutexGuard<'_, Kept> {
+    fn lock(&self) -> crate::sync::MutexGuard<'_, KeptTexts> {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Kept {
+impl KeptTexts {
     fn drop_expired(&mut self) {
         let now = clock::now();
         // All are kept for the same time, so the oldest expire first.
@@ -145,7 +147,7 @@ impl Kept {
     }
 }
 
-impl Pages {
+impl PagedText {
     fn bytes(&self) -> usize {
         self.text.len() + self.principal.len() + self.ends.len() * size_of::<usize>() + ENTRY_BYTES
     }

@@ -20,7 +20,7 @@ use crate::server::{Context, HandlerError};
 
 use super::OpenApiSettings;
 use super::failure::failed;
-use super::http_client::{ApiHttpClient, ReadError};
+use super::http_client::{ApiHttpClient, ResponseBodyError};
 
 /// In place of a timeout that no clock can express.
 const MAX_TIMEOUT: Duration = Duration::from_secs(365 * 24 * 60 * 60);
@@ -210,10 +210,10 @@ impl ApiClient {
             false => body.read_beginning(MAX_ERROR_BODY_BYTES + 1).await,
             true => match body.collect(self.max_response_bytes).await {
                 Ok(body) => body,
-                Err(ReadError::TooLong) => {
+                Err(ResponseBodyError::TooLong) => {
                     return Err(HandlerError::Tool(self.too_long(status)));
                 }
-                Err(ReadError::Broken(error)) => {
+                Err(ResponseBodyError::Broken(error)) => {
                     return Err(failed(context, truncated_response_error(status), error));
                 }
             },

@@ -75,9 +75,9 @@ where
 /// The body of a response: bytes that have arrived already, or a stream that is read up to a limit.
 pub struct ResponseBody(Pin<Box<dyn Body<Data = Bytes, Error = BoxError> + Send>>);
 
-/// Why a body cannot be used.
+/// Why the body of a response cannot be used.
 #[derive(Debug)]
-pub(super) enum ReadError {
+pub(super) enum ResponseBodyError {
     TooLong,
     Broken(BoxError),
 }
@@ -93,12 +93,12 @@ impl ResponseBody {
     }
 
     /// Reads the whole body.
-    pub(super) async fn collect(mut self, limit: usize) -> Result<Bytes, ReadError> {
+    pub(super) async fn collect(mut self, limit: usize) -> Result<Bytes, ResponseBodyError> {
         let mut all = Bytes::new();
         while let Some(piece) = self.piece().await {
-            let piece = piece.map_err(ReadError::Broken)?;
+            let piece = piece.map_err(ResponseBodyError::Broken)?;
             if all.len() + piece.len() > limit {
-                return Err(ReadError::TooLong);
+                return Err(ResponseBodyError::TooLong);
             }
             all = joined(all, piece);
         }

@@ -18,7 +18,7 @@ use crate::http_client::{HttpClient, HttpSettings, Reuse};
 use crate::sync::Arc;
 use crate::sync::atomic::{AtomicBool, Ordering};
 
-use super::batch_exporter::FailureText;
+use super::failure_logging_exporter::FailureText;
 
 /// How long a request may take: the default of OpenTelemetry for OTLP.
 const TIMEOUT: Duration = Duration::from_secs(10);

@@ -3,7 +3,7 @@
 //! The [spans](crate#cargo-features) of requests, and the program's own, go to a collector with OTLP over HTTP, in the background.
 //! Programs that have set up OpenTelemetry need nothing of this: `tracing-opentelemetry` exports the spans of `mcpline` as well.
 
-mod batch_exporter;
+mod failure_logging_exporter;
 mod http_sender;
 
 use http::header::AUTHORIZATION;
@@ -24,7 +24,7 @@ use crate::open_telemetry::RequestSampler;
 use crate::sync::Arc;
 use crate::sync::atomic::{AtomicBool, Ordering};
 
-use batch_exporter::{BatchExporter, FailureText};
+use failure_logging_exporter::{FailureLoggingExporter, FailureText};
 use http_sender::HttpSender;
 
 /// Path of spans at a collector (OTLP, "OTLP/HTTP Request").
@@ -115,7 +115,7 @@ impl OtlpExporter {
         let exporter = exporter.build().map_err(|_| {
             Error::usage("spans cannot be exported: an environment variable (`OTEL_EXPORTER_OTLP_…`) is invalid")
         })?;
-        let exporter = BatchExporter::new(exporter, attempt, failure.clone());
+        let exporter = FailureLoggingExporter::new(exporter, attempt, failure.clone());
         // Reads the environment as well.
         let mut resource = Resource::builder();
         if let Some(name) = settings.service_name {

@@ -339,7 +339,7 @@ impl ClientTable {
                 key: key.clone(),
                 table: Arc::downgrade(&self.table),
             };
-            UsageLimit::of_client_holding(&self.bytes, self.share, Some(Box::new(listing)))
+            UsageLimit::of_client_with_drop_guard(&self.bytes, self.share, Some(Box::new(listing)))
         });
         let listed_bytes = Arc::downgrade(&bytes);
         let name = match &key {

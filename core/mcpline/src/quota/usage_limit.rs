@@ -25,7 +25,7 @@ pub(crate) struct UsageLimit {
     used: AtomicUsize,
     parent: Option<Arc<UsageLimit>>,
     /// Dropped with the budget: when its owner and all charges to it are gone.
-    _until_unused: Option<Box<dyn Any + Send + Sync>>,
+    _drop_guard: Option<Box<dyn Any + Send + Sync>>,
 }
 
 /// A budget has no room for a charge.
@@ -69,21 +69,21 @@ impl UsageLimit {
             limit,
             used: AtomicUsize::new(0),
             parent: None,
-            _until_unused: None,
+            _drop_guard: None,
         })
     }
 
     /// Creates the budget of a client, which may use this share of its server's.
     pub(crate) fn of_client(server: &Arc<Self>, share: f64) -> Arc<Self> {
-        Self::of_client_holding(server, share, None)
+        Self::of_client_with_drop_guard(server, share, None)
     }
 
-    /// Like [`of_client`](Self::of_client). `until_unused` is dropped when the budget's owner and all charges to it are
+    /// Like [`of_client`](Self::of_client). `drop_guard` is dropped when the budget's owner and all charges to it are
     /// gone.
-    pub(crate) fn of_client_holding(
+    pub(crate) fn of_client_with_drop_guard(
         server: &Arc<Self>,
         share: f64,
-        until_unused: Option<Box<dyn Any + Send + Sync>>,
+        drop_guard: Option<Box<dyn Any + Send + Sync>>,
     ) -> Arc<Self> {
         Arc::new(Self {
             what: server.what,
@@ -91,7 +91,7 @@ impl UsageLimit {
             limit: share_of(server.limit, share),
             used: AtomicUsize::new(0),
             parent: Some(server.clone()),
-            _until_unused: until_unused,
+            _drop_guard: drop_guard,
         })
     }
 

@@ -896,7 +896,7 @@ impl Connection {
     /// already.
     pub(super) fn interrupt_at_end(&self, key: RequestKey, interrupt: &Arc<AtomicBool>) -> bool {
         let mut session = self.lock_session();
-        let Some(served) = session.handle_mut(key) else {
+        let Some(served) = session.request_handle_mut(key) else {
             return false;
         };
         served._interrupt = Some(InterruptOnDrop(interrupt.clone()));
@@ -905,13 +905,13 @@ impl Connection {
 
     /// Whether a request has neither ended nor been cancelled.
     pub(super) fn is_in_flight(&self, key: RequestKey) -> bool {
-        self.lock_session().handle(key).is_some()
+        self.lock_session().request_handle(key).is_some()
     }
 
     /// Returns a channel that is closed when the request ends; `None` if that has happened already.
     pub(super) fn end_of_request(&self, key: RequestKey) -> Option<watch::Receiver<()>> {
         let mut session = self.lock_session();
-        let served = session.handle_mut(key)?;
+        let served = session.request_handle_mut(key)?;
         let end = served.end.get_or_insert_with(|| watch::channel(()).0);
         Some(end.subscribe())
     }
@@ -919,7 +919,7 @@ impl Connection {
     /// Hands a call to the session, which returns it when the client cancels or the server shuts down. Returns `false`
     /// if that has happened already.
     pub(crate) fn attach(&self, key: RequestKey, call: Arc<CallState>) -> bool {
-        let replaced = match self.lock_session().handle_mut(key) {
+        let replaced = match self.lock_session().request_handle_mut(key) {
             Some(served) => served.call.replace(call),
             None => return false,
         };
@@ -1073,7 +1073,7 @@ impl Connection {
         // Set before the session is read: streams admitted later see the flag.
         self.has_ended_listening.store(true, Ordering::Release);
         let mut session = self.lock_session();
-        let sinks = session.handles();
+        let sinks = session.request_handles();
         let sinks: HashMap<RequestKey, Arc<dyn MessageSink>> = sinks
             .map(|(key, served)| (key, served.sink.clone()))
             .collect();
@@ -1097,7 +1097,7 @@ impl Connection {
     fn send(&self, session: &mut Session, kind: MessageKind, outgoing: &Outgoing) {
         let sink = outgoing
             .related
-            .and_then(|key| session.handle(key))
+            .and_then(|key| session.request_handle(key))
             .map_or_else(|| self.general.clone(), |served| served.sink.clone());
         message_sink::send(&*sink, kind, &outgoing.message);
     }

@@ -238,7 +238,9 @@ fn end(
     // The code that cancelled it has abandoned the sink.
     let (log, finished) = {
         let mut session = current_request.connection.lock_session();
-        let log = session.handle_mut(key).and_then(|served| served.log.take());
+        let log = session
+            .request_handle_mut(key)
+            .and_then(|served| served.log.take());
         (log, session.finish(key))
     };
     let Some(mut finished) = finished else {

@@ -11,7 +11,6 @@ mod approval;
 #[cfg(feature = "macros")]
 mod args;
 mod argument_map;
-mod argument_suggestions;
 mod builder;
 mod call;
 mod call_kind;
@@ -46,6 +45,7 @@ mod metrics;
 #[path = "no_metrics.rs"]
 mod metrics;
 mod middleware;
+mod misspelled_arguments;
 mod mounts;
 mod offloaded_validation;
 mod open_session;

@@ -11,9 +11,9 @@ use serde_json::Value;
 use crate::background;
 use crate::offload::{self, HasInterruptFlag};
 
-use super::argument_suggestions::suggestions;
 use super::call::{Call, CallState, Target};
 use super::finish_call;
+use super::misspelled_arguments::suggestions;
 use super::reply::{HandlerError, Reply, ToolReply};
 
 impl HasInterruptFlag for CallState {

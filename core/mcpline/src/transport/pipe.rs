@@ -163,33 +163,33 @@ async fn serve_calls(mut pipe: Box<Pipe>) -> ServeOutcome {
 /// Serves like [`serve_calls`], on another task. While a handler keeps its thread, a further task reads on.
 async fn serve_calls_in_tasks(pipe: Box<Pipe>) -> io::Result<ServeOutcome> {
     let (ended, end) = oneshot::channel();
-    let tasks = Tasks::default();
+    let tasks = ReaderTasks::default();
     let (running, runtime, span) = (tasks.0.clone(), Handle::current(), Span::current());
-    let handover = PipeHandoff::new(move |handover, pipe: AnyPipe| {
+    let handoff = PipeHandoff::new(move |handoff, pipe: AnyPipe| {
         let Ok(pipe) = pipe.downcast() else { return };
-        let task = serve_calls_with_handoff(pipe, handover).instrument(span.clone());
+        let task = serve_calls_with_handoff(pipe, handoff).instrument(span.clone());
         if let Some(running) = &mut *lock(&running) {
             // Those that have ended.
             while running.try_join_next().is_some() {}
             running.spawn_on(background::task(task), &runtime);
         }
     });
-    handover.spawn_reader(Box::new(HandoffPipe { pipe, ended }));
-    drop(handover);
+    handoff.spawn_reader(Box::new(ReaderTaskState { pipe, ended }));
+    drop(handoff);
     end.await
         .map_err(|_| io::Error::other("the task that reads the pipe panicked"))
 }
 
 /// The tasks that read one pipe, of which all but one only run a handler. They end when this is dropped.
-struct Tasks(Arc<Mutex<Option<JoinSet<()>>>>);
+struct ReaderTasks(Arc<Mutex<Option<JoinSet<()>>>>);
 
-impl Default for Tasks {
+impl Default for ReaderTasks {
     fn default() -> Self {
         Self(Arc::new(Mutex::new(Some(JoinSet::new()))))
     }
 }
 
-impl Drop for Tasks {
+impl Drop for ReaderTasks {
     fn drop(&mut self) {
         let tasks = lock(&self.0).take();
         drop(tasks);
@@ -200,22 +200,22 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// A pipe that tasks hand over to each other. The one that sees its end passes it back.
-struct HandoffPipe {
+/// What a task that reads a pipe leaves to the next one. The task that sees the end of the pipe returns it.
+struct ReaderTaskState {
     pipe: Box<Pipe>,
     ended: oneshot::Sender<ServeOutcome>,
 }
 
 /// Serves until the end, or until another task has taken over the pipe.
-async fn serve_calls_with_handoff(mut lent: Box<HandoffPipe>, handover: Arc<PipeHandoff>) {
+async fn serve_calls_with_handoff(mut state: Box<ReaderTaskState>, handoff: Arc<PipeHandoff>) {
     loop {
-        let end = match lent.pipe.next_line().await {
+        let end = match state.pipe.next_line().await {
             Ok(Ok(line)) => {
-                let (connection, sink) = (lent.pipe.connection.clone(), lent.pipe.sink.clone());
-                let pipe: AnyPipe = lent;
-                let pipe = handover.process(pipe, || receive(&connection, &sink, line));
+                let (connection, sink) = (state.pipe.connection.clone(), state.pipe.sink.clone());
+                let pipe: AnyPipe = state;
+                let pipe = handoff.process(pipe, || receive(&connection, &sink, line));
                 match pipe.and_then(|pipe| pipe.downcast().ok()) {
-                    Some(pipe) => lent = pipe,
+                    Some(pipe) => state = pipe,
                     None => return,
                 }
                 continue;
@@ -223,7 +223,7 @@ async fn serve_calls_with_handoff(mut lent: Box<HandoffPipe>, handover: Arc<Pipe
             Ok(Err(end)) => Ok(end),
             Err(error) => Err(error),
         };
-        let HandoffPipe { pipe, ended } = *lent;
+        let ReaderTaskState { pipe, ended } = *state;
         // The future that serves may have been dropped.
         let _ = ended.send((pipe, end));
         return;

@@ -4,7 +4,7 @@ use std::error::Error;
 use std::io;
 
 use mcpline::client::{Address, Client, ClientError, Command, HttpSettings};
-use mcpline::foreign::{Failure, FailureSource, client_error_examples};
+use mcpline::foreign::{Failure, FailureCause, client_error_examples};
 use mcpline::transport::http::{HttpOptions, http};
 
 /// Returns the texts of an error and its sources.
@@ -55,7 +55,7 @@ async fn other_languages_get_the_text_of_the_source_in_the_message() {
     let failure = Failure::of_error(&error);
     let texts = chain(&error);
     assert_eq!(failure.message, texts.join(": "));
-    assert_eq!(failure.source, Some(FailureSource::Text(texts[1].clone())));
+    assert_eq!(failure.source, Some(FailureCause::Text(texts[1].clone())));
 }
 
 #[track_caller]

@@ -6,7 +6,7 @@
 mod content;
 mod definitions;
 mod input_requests;
-mod paths;
+mod path_safety;
 mod schemas;
 mod uris;
 
@@ -14,6 +14,6 @@ pub use content::{content, meta};
 pub use definitions::{prompt, resource, resource_template, tool};
 pub use input_requests::{UrlSafety, elicitation_url, input_request};
 pub(crate) use input_requests::{has_role, implies_strings, messages};
-pub use paths::{path_text, path_variables};
+pub use path_safety::{path_text, path_variables};
 pub use schemas::author_schema;
 pub use uris::uri;

@@ -566,7 +566,7 @@ impl<H> ClientSession<H> {
     }
 
     /// The driver's handle of this request.
-    pub fn handle(&self, key: OutgoingRequestId) -> Option<&H> {
+    pub fn request_handle(&self, key: OutgoingRequestId) -> Option<&H> {
         self.requests.get(key)
     }
 

@@ -342,17 +342,17 @@ impl<C, A> ServerSession<C, A> {
     }
 
     /// The driver's handle of a request in flight; `None` if it was cancelled or has ended.
-    pub fn handle_mut(&mut self, key: RequestKey) -> Option<&mut C> {
+    pub fn request_handle_mut(&mut self, key: RequestKey) -> Option<&mut C> {
         self.requests.get_mut(key)?.handle.as_mut()
     }
 
     /// The driver's handle of a request in flight.
-    pub fn handle(&mut self, key: RequestKey) -> Option<&C> {
+    pub fn request_handle(&mut self, key: RequestKey) -> Option<&C> {
         self.requests.get_mut(key)?.handle.as_ref()
     }
 
     /// The driver's handles of all requests in flight.
-    pub fn handles(&self) -> impl Iterator<Item = (RequestKey, &C)> {
+    pub fn request_handles(&self) -> impl Iterator<Item = (RequestKey, &C)> {
         self.requests
             .iter()
             .filter_map(|(key, entry)| Some((key, entry.handle.as_ref()?)))

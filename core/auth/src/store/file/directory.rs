@@ -86,7 +86,7 @@ impl Directory {
             .map_err(|error| failed(self.path.join(name), "read", error))?;
         if bytes.len() > limit {
             return Err(StoreError::Damaged(
-                "the file is larger than mcpline writes",
+                "the file is larger than any that mcpline writes",
             ));
         }
         Ok(Some(bytes))

@@ -164,7 +164,7 @@ fn header(value: &[u8]) -> String {
 
 /// The value in a file, if it is complete.
 fn strip_header(mut written: Vec<u8>) -> Result<Vec<u8>, StoreError> {
-    let damaged = StoreError::Damaged("the file has another header or checksum than mcpline wrote");
+    let damaged = StoreError::Damaged("the header or the checksum of the file is wrong");
     let length = header(b"").len();
     if written.len() < length {
         return Err(damaged);

@@ -101,7 +101,7 @@ impl Directory {
             .map_err(|error| failed(path, "read", error))?;
         if bytes.len() > limit {
             return Err(StoreError::Damaged(
-                "the file is larger than mcpline writes",
+                "the file is larger than any that mcpline writes",
             ));
         }
         Ok(Some(bytes))

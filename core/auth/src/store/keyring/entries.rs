@@ -70,7 +70,7 @@ impl Entries {
             }
         }
         Err(KeyringError::Damaged(
-            "the keyring lacks a part of it, or has another one",
+            "a part of the value is missing from the keyring, or was replaced",
         ))
     }
 

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use http::HeaderMap;
 use http::header::AUTHORIZATION;
 use http::request::Parts;
-use mcpline_auth::claims::{ClaimRequirements, Claims, check_kind};
+use mcpline_auth::claims::{ClaimRequirements, Claims, check_typ};
 use mcpline_auth::metadata::ResourceMetadata;
 use mcpline_auth::url::Url;
 use mcpline_auth::{Secret, dpop, proof};
@@ -356,7 +356,7 @@ impl ResourceServer {
         now: u64,
     ) -> Result<Caller, TokenRefusal> {
         let invalid = |error: &dyn fmt::Display| TokenRefusal::InvalidToken(error.to_string());
-        check_kind(parsed.kind()).map_err(|error| invalid(&error))?;
+        check_typ(parsed.kind()).map_err(|error| invalid(&error))?;
         let claimed = parsed.claimed_issuer();
         let named = |issuer: &Issuer| {
             claimed

@@ -48,8 +48,8 @@ impl HttpDialler {
 }
 
 impl Dialler for HttpDialler {
-    fn dial(&self, sink: Sink, pair: bool) -> DialFuture<'_> {
-        let link = if pair {
+    fn dial(&self, sink: Sink, http_sse: bool) -> DialFuture<'_> {
+        let link = if http_sse {
             HttpSseLink::open(&self.url, &self.client, sink).map(|link| link as Arc<dyn Link>)
         } else {
             HttpLink::open(&self.url, &self.client, sink).map(|link| link as Arc<dyn Link>)

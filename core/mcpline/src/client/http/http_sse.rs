@@ -20,14 +20,14 @@ use super::events::{Events, Next, message};
 use super::exchange::{LinkRequestTimer, too_large};
 use super::headers::PreparedHeaders;
 use super::latch::Latch;
+use super::link_tasks::LinkTasks;
 use super::one_way::{OneWay, OneWayMessage, PostAdmission};
 use super::one_way_retries::{OneWayRetries, RetryCondition};
-use super::tasks::Tasks;
 
 /// One link over HTTP+SSE. Dropping it ends its tasks.
 pub(crate) struct HttpSseLink {
-    pair: Arc<HttpSseShared>,
-    tasks: Arc<Tasks>,
+    shared: Arc<HttpSseShared>,
+    tasks: Arc<LinkTasks>,
     one_way: Arc<OneWay>,
 }
 
@@ -68,7 +68,7 @@ impl HttpSseLink {
     ) -> Result<Arc<Self>, ClientError> {
         let (gate, opener) = Latch::new_closed();
         let stream = Target::parse(url)?;
-        let pair = Arc::new(HttpSseShared {
+        let shared = Arc::new(HttpSseShared {
             sink,
             state: Mutex::new(State {
                 heads: PreparedHeaders::new(&client.headers, &stream, None, None),
@@ -79,8 +79,8 @@ impl HttpSseLink {
             client: client.clone(),
             stream,
         });
-        let tasks = Tasks::new(client.handle.clone());
-        let reader = pair.clone();
+        let tasks = LinkTasks::new(client.handle.clone());
+        let reader = shared.clone();
         tasks.spawn(async move {
             let mut opener = Some(opener);
             let error = reader.read(|| drop(opener.take())).await;
@@ -90,7 +90,7 @@ impl HttpSseLink {
             drop(opener);
         });
         Ok(Arc::new(Self {
-            pair,
+            shared,
             tasks,
             one_way: Arc::default(),
         }))
@@ -103,28 +103,28 @@ impl Link for HttpSseLink {
     }
 
     fn send(&self, outgoing: Outgoing) {
-        let pair = self.pair.clone();
+        let shared = self.shared.clone();
         let message = outgoing.message;
         match outgoing.purpose {
             Purpose::Request(head) => {
                 let number = head.number;
-                let before = self.pair.lock().gate.clone().filter(|_| !head.opens);
+                let before = self.shared.lock().gate.clone().filter(|_| !head.opens);
                 let task = async move {
                     if let Some(gate) = before {
                         gate.wait_until_open().await;
                     }
-                    if let Err(error) = pair.post(&message, Some(number)).await {
-                        pair.sink.failed(number, error);
+                    if let Err(error) = shared.post(&message, Some(number)).await {
+                        shared.sink.failed(number, error);
                     }
                 };
                 if !self.tasks.exchange(number, background::task(task)) {
-                    let sink = self.pair.sink.clone();
+                    let sink = self.shared.sink.clone();
                     self.tasks
                         .spawn_detached(async move { sink.failed(number, ClientError::Closed) });
                 }
             }
             Purpose::Notification { about } => {
-                let mut state = self.pair.lock();
+                let mut state = self.shared.lock();
                 let first = about.is_none() && !std::mem::replace(&mut state.initialized, true);
                 let opener = first.then(|| {
                     let (gate, opener) = Latch::new_closed();
@@ -138,7 +138,7 @@ impl Link for HttpSseLink {
                 };
                 let bytes = message;
                 self.tasks.spawn(async move {
-                    pair.send_one_way(OneWayMessage { bytes, repeat }).await;
+                    shared.send_one_way(OneWayMessage { bytes, repeat }).await;
                     drop(opener);
                 });
             }
@@ -151,7 +151,7 @@ impl Link for HttpSseLink {
                     self.tasks.spawn(async move {
                         let mut next = Some(message);
                         while let Some(message) = next {
-                            pair.send_one_way(message).await;
+                            shared.send_one_way(message).await;
                             next = one_way.next();
                         }
                     });
@@ -160,7 +160,7 @@ impl Link for HttpSseLink {
                 PostAdmission::Full => {
                     self.tasks.close();
                     self.tasks
-                        .spawn_detached(async move { pair.sink.ended(OneWay::overflow_error()) });
+                        .spawn_detached(async move { shared.sink.ended(OneWay::overflow_error()) });
                 }
             },
         }
@@ -171,9 +171,10 @@ impl Link for HttpSseLink {
     }
 
     fn set_session_open(&self, revision: Revision) {
-        let pair = &self.pair;
-        let heads = PreparedHeaders::new(&pair.client.headers, &pair.stream, None, Some(revision));
-        pair.lock().heads = heads;
+        let shared = &self.shared;
+        let heads =
+            PreparedHeaders::new(&shared.client.headers, &shared.stream, None, Some(revision));
+        shared.lock().heads = heads;
     }
 
     fn close(&self) -> LinkFuture {

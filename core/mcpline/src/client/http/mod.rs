@@ -15,10 +15,10 @@ mod get_streams;
 mod headers;
 mod http_sse;
 mod latch;
+mod link_tasks;
 mod one_way;
 mod one_way_retries;
 mod streamable;
-mod tasks;
 #[cfg(test)]
 mod tests;
 

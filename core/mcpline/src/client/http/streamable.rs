@@ -17,9 +17,9 @@ use crate::http_client::target::Target;
 use super::exchange::{exchange, send_one_way};
 use super::headers::PreparedHeaders;
 use super::latch::Latch;
+use super::link_tasks::LinkTasks;
 use super::one_way::{OneWay, OneWayMessage, PostAdmission};
 use super::one_way_retries::RetryCondition;
-use super::tasks::Tasks;
 
 /// How long the DELETE of a session may take. Its response is ignored.
 const FAREWELL: Duration = Duration::from_secs(2);
@@ -31,7 +31,7 @@ const GREETING: Duration = Duration::from_millis(250);
 /// One link over Streamable HTTP. Dropping it ends its tasks.
 pub(crate) struct HttpLink {
     talk: Arc<HttpLinkShared>,
-    tasks: Arc<Tasks>,
+    tasks: Arc<LinkTasks>,
     one_way: Arc<OneWay>,
 }
 
@@ -89,7 +89,7 @@ impl HttpLink {
         };
         Ok(Arc::new(Self {
             talk: Arc::new(talk),
-            tasks: Tasks::new(client.handle.clone()),
+            tasks: LinkTasks::new(client.handle.clone()),
             one_way: Arc::default(),
         }))
     }

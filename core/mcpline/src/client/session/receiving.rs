@@ -49,7 +49,7 @@ impl Session {
             }
             Err(error) => self.receive_unreadable(error, course),
         }
-        course.is_none_or(|key| self.lock().conversation.handle(key).is_none())
+        course.is_none_or(|key| self.lock().conversation.request_handle(key).is_none())
     }
 
     fn receive_message(&self, message: Message, course: Option<OutgoingRequestId>) {
@@ -138,7 +138,7 @@ impl Session {
             }
             ClientEvent::SubscriptionAcknowledged(key, notification) => {
                 let state = self.lock();
-                let waiter = state.conversation.handle(key);
+                let waiter = state.conversation.request_handle(key);
                 if let Some(acknowledged) = waiter.and_then(|waiter| waiter.acknowledged.as_ref()) {
                     // It has one already, or the caller is gone.
                     let _ = acknowledged.try_send(notification.clone());
@@ -171,7 +171,7 @@ impl Session {
             let state = self.lock();
             state
                 .conversation
-                .handle(key)
+                .request_handle(key)
                 .and_then(|waiter| waiter.progress.clone())
         };
         if let Some(listener) = listener {

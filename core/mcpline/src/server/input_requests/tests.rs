@@ -130,7 +130,7 @@ async fn an_input_request_that_races_a_cancellation_fails() {
     receive(&first, &sink, &modern_call(1, "ask", &json!({})));
     let call = first
         .lock_session()
-        .handles()
+        .request_handles()
         .find_map(|(_, served)| served.call.clone())
         .expect("in flight");
     // As if another thread had cancelled the call between the check and the input request.

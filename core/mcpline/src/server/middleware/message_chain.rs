@@ -9,10 +9,10 @@ use crate::sync::Arc;
 
 use super::super::call::{CallState, CurrentRequest};
 use super::super::inner::Inner;
-use super::{Code, handler_call, targets};
+use super::{MiddlewareImpl, handler_call, targets};
 
 /// Middlewares that see a message, in the order in which it meets them. Never empty.
-pub(in super::super) struct MessageMiddlewares(Vec<Code>);
+pub(in super::super) struct MessageMiddlewares(Vec<MiddlewareImpl>);
 
 /// Which middlewares see a message.
 #[derive(Clone, Copy)]
@@ -37,7 +37,7 @@ pub(in super::super) struct Message {
 pub(in super::super) type PassOn = Box<dyn Fn(MiddlewareRequest) -> MiddlewareFuture + Send + Sync>;
 
 struct MessageChain {
-    codes: Vec<Code>,
+    middlewares: Vec<MiddlewareImpl>,
     request: Arc<CurrentRequest>,
     /// Closed when the message is of no use any more.
     end: watch::Receiver<()>,
@@ -77,7 +77,7 @@ impl MessageMiddlewares {
     }
 
     fn of_servers(servers: &[Arc<Inner>], method: &str, seen: MessageVisibility) -> Option<Self> {
-        let mut codes = Vec::new();
+        let mut middlewares = Vec::new();
         for server in servers {
             let list = server.middlewares.list();
             let seeing = list.iter().filter(|registered| match seen {
@@ -90,14 +90,16 @@ impl MessageMiddlewares {
                         || registered.redacts() && registered.scope.names(method)
                 }
             });
-            let seeing = seeing.map(|registered| registered.code.clone());
+            let seeing = seeing.map(|registered| registered.middleware.clone());
             match seen {
-                MessageVisibility::Received => codes.extend(seeing),
+                MessageVisibility::Received => middlewares.extend(seeing),
                 // It passes the outermost middleware last.
-                MessageVisibility::Sent | MessageVisibility::Redacted => codes.extend(seeing.rev()),
+                MessageVisibility::Sent | MessageVisibility::Redacted => {
+                    middlewares.extend(seeing.rev())
+                }
             }
         }
-        (!codes.is_empty()).then_some(Self(codes))
+        (!middlewares.is_empty()).then_some(Self(middlewares))
     }
 
     /// Runs the middlewares around a message, which the last one passes on to `pass_on`. Closing `end` tells middleware of other
@@ -117,7 +119,7 @@ impl MessageMiddlewares {
         let seen = MiddlewareRequest::new(kind, method, params, request.clone());
         let first = MessageStep {
             chain: Arc::new(MessageChain {
-                codes: self.0,
+                middlewares: self.0,
                 request,
                 end,
                 pass_on,
@@ -130,16 +132,16 @@ impl MessageMiddlewares {
 
 impl NextStep for MessageStep {
     fn run(&self, request: MiddlewareRequest) -> MiddlewareFuture {
-        let Some(code) = self.chain.codes.get(self.index) else {
+        let Some(middleware) = self.chain.middlewares.get(self.index) else {
             return (self.chain.pass_on)(request);
         };
         let next = Next::new(Self {
             chain: self.chain.clone(),
             index: self.index + 1,
         });
-        match code {
-            Code::Middleware(middleware) => middleware.handle(request, next),
-            Code::Handler(handler) => {
+        match middleware {
+            MiddlewareImpl::Rust(middleware) => middleware.handle(request, next),
+            MiddlewareImpl::Foreign(handler) => {
                 let (handler, chain) = (handler.clone(), self.chain.clone());
                 Box::pin(async move {
                     let end = chain.end.clone();

@@ -5,11 +5,11 @@
 //! one flag.
 
 mod awaited_outcome;
-mod chain;
 mod drive;
 mod handler_call;
 mod message_chain;
 mod message_queue;
+mod request_chain;
 mod result_form;
 mod scope;
 mod targets;
@@ -33,13 +33,13 @@ use super::inner::Inner;
 use super::reply::{HandlerError, Reply, ResourceReply};
 
 pub(super) use awaited_outcome::AwaitedOutcome;
-pub(super) use chain::run;
 pub(super) use drive::{drive, outcome_until};
 pub(crate) use handler_call::MiddlewareCall;
 pub(crate) use handler_call::NextCallback;
 pub(super) use handler_call::handled;
 pub(super) use message_chain::{Message, MessageMiddlewares};
 pub(super) use message_queue::{LatestReport, MessageQueue, WaitingMessage};
+pub(super) use request_chain::run;
 pub use scope::MiddlewareScope;
 pub(super) use targets::servers_of;
 
@@ -49,7 +49,7 @@ const MAX_MIDDLEWARES: usize = u64::BITS as usize;
 /// The middlewares of a server, in their order.
 #[derive(Default)]
 pub(super) struct Middlewares {
-    list: RwLock<Arc<[Registered]>>,
+    list: RwLock<Arc<[RegisteredMiddleware]>>,
     /// Whether this server, or one that is mounted in it, has or had any.
     is_used: AtomicBool,
     /// Whether one of these may see other messages than requests of clients.
@@ -69,25 +69,25 @@ pub(super) struct MiddlewareUse {
 
 /// A middleware with the requests that it sees.
 #[derive(Clone)]
-struct Registered {
+struct RegisteredMiddleware {
     scope: MiddlewareScope,
-    code: Code,
+    middleware: MiddlewareImpl,
 }
 
-/// The code of a middleware.
+/// The implementation of a middleware.
 #[derive(Clone)]
-enum Code {
-    Middleware(Arc<dyn Middleware>),
+enum MiddlewareImpl {
+    Rust(Arc<dyn Middleware>),
     /// Of another language.
-    Handler(Arc<dyn Handler>),
+    Foreign(Arc<dyn Handler>),
 }
 
-impl Registered {
+impl RegisteredMiddleware {
     /// Whether it replaces confidential values in what is sent to the client.
     fn redacts(&self) -> bool {
-        match &self.code {
-            Code::Middleware(middleware) => middleware.redacts_results(),
-            Code::Handler(_) => false,
+        match &self.middleware {
+            MiddlewareImpl::Rust(middleware) => middleware.redacts_results(),
+            MiddlewareImpl::Foreign(_) => false,
         }
     }
 
@@ -98,9 +98,9 @@ impl Registered {
 
     /// Whether it decides which tools clients list and call.
     fn is_tool_policy(&self) -> bool {
-        match &self.code {
-            Code::Middleware(middleware) => middleware.tool_policy().is_some(),
-            Code::Handler(_) => false,
+        match &self.middleware {
+            MiddlewareImpl::Rust(middleware) => middleware.tool_policy().is_some(),
+            MiddlewareImpl::Foreign(_) => false,
         }
     }
 }
@@ -132,7 +132,7 @@ impl Middlewares {
         }
     }
 
-    fn list(&self) -> Arc<[Registered]> {
+    fn list(&self) -> Arc<[RegisteredMiddleware]> {
         self.list
             .read()
             .unwrap_or_else(PoisonError::into_inner)
@@ -145,7 +145,7 @@ impl Middlewares {
             return;
         }
         for registered in self.list().iter() {
-            if let Code::Middleware(middleware) = &registered.code {
+            if let MiddlewareImpl::Rust(middleware) = &registered.middleware {
                 middleware.on_features_changed(change);
             }
         }
@@ -154,10 +154,10 @@ impl Middlewares {
     /// Whether one of them replaces confidential values in results.
     fn redact_results(&self) -> bool {
         let list = self.list();
-        list.iter().any(Registered::redacts)
+        list.iter().any(RegisteredMiddleware::redacts)
     }
 
-    fn add(&self, added: Registered) -> Result<(), Error> {
+    fn add(&self, added: RegisteredMiddleware) -> Result<(), Error> {
         let mut list = self.list.write().unwrap_or_else(PoisonError::into_inner);
         if list.len() == MAX_MIDDLEWARES {
             return Err(Error::usage(format!(
@@ -213,7 +213,7 @@ impl Server {
         if let Some(provided) = middleware.provided_resources() {
             self.provide_resources(provided)?;
         }
-        self.register_middleware(scope, Code::Middleware(middleware))
+        self.register_middleware(scope, MiddlewareImpl::Rust(middleware))
     }
 
     /// Adds the resources of a middleware.
@@ -243,7 +243,7 @@ impl Server {
         scope: MiddlewareScope,
         handler: Arc<dyn Handler>,
     ) -> Result<(), Error> {
-        self.register_middleware(scope, Code::Handler(handler))
+        self.register_middleware(scope, MiddlewareImpl::Foreign(handler))
     }
 
     fn check_scope(&self, scope: &MiddlewareScope) -> Result<(), Error> {
@@ -251,9 +251,13 @@ impl Server {
         scope.check(|method| registry.has_custom_method(method))
     }
 
-    fn register_middleware(&self, scope: MiddlewareScope, code: Code) -> Result<(), Error> {
+    fn register_middleware(
+        &self,
+        scope: MiddlewareScope,
+        middleware: MiddlewareImpl,
+    ) -> Result<(), Error> {
         self.check_scope(&scope)?;
-        let registered = Registered { scope, code };
+        let registered = RegisteredMiddleware { scope, middleware };
         let usage = MiddlewareUse {
             messages: registered.scope.has_messages() || registered.redacts_everything(),
             tools: registered.is_tool_policy(),
@@ -283,7 +287,7 @@ impl Inner {
             return Some(value);
         }
         for registered in self.middlewares.list().iter() {
-            if let Code::Middleware(middleware) = &registered.code {
+            if let MiddlewareImpl::Rust(middleware) = &registered.middleware {
                 value = middleware.redact_recorded(value, until)?;
             }
         }

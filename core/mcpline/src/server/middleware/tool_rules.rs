@@ -11,7 +11,7 @@ use super::super::call_kind::CallKind;
 use super::super::feature_entries::{FeatureEntry, ToolEntry};
 use super::super::inner::Inner;
 use super::super::item_list::Item;
-use super::{Code, Middlewares, Registered};
+use super::{MiddlewareImpl, Middlewares, RegisteredMiddleware};
 
 impl Inner {
     /// Returns the strictest rule for a tool. `has_scopes` says whether the caller has scopes; it is called if that matters.
@@ -63,10 +63,10 @@ impl Middlewares {
     }
 }
 
-impl Registered {
+impl RegisteredMiddleware {
     /// Returns the policy that decides on calls of a tool.
     fn tool_policy(&self, name: &str, tags: &[String]) -> Option<&ToolPolicy> {
-        let Code::Middleware(middleware) = &self.code else {
+        let MiddlewareImpl::Rust(middleware) = &self.middleware else {
             return None;
         };
         let policy = middleware.tool_policy()?;

@@ -108,7 +108,7 @@ impl HttpService {
         #[cfg(feature = "routes")]
         // Here too, and below.
         if let Err(error) = route::check(&server, &options) {
-            tracing::warn!(%error, "a route is never reached");
+            tracing::warn!(%error, "a route cannot be reached: the server itself uses its path");
         }
         if let Err(error) = metrics::check(&server, &options) {
             tracing::warn!(%error, "metrics are not served");

@@ -54,7 +54,9 @@ impl HttpService {
                 Ok(Ok(())) => {}
                 Ok(Err(error)) => tracing::warn!(%error, "the event log failed"),
                 Err(_) => {
-                    tracing::warn!("the last events were not written to the event log in time")
+                    tracing::warn!(
+                        "the last events were not written to the event log before the shutdown: clients that resume elsewhere miss them"
+                    );
                 }
             }
         }

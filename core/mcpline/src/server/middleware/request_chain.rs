@@ -30,10 +30,10 @@ use super::super::request_log::RequestOutcome;
 use super::awaited_outcome::{AwaitedOutcome, CancelOnDrop, EndedRequest};
 use super::drive::drive;
 use super::targets::{self, Feature, TargetSource};
-use super::{Code, Registered, handler_call, result_form};
+use super::{MiddlewareImpl, RegisteredMiddleware, handler_call, result_form};
 
 /// A request that middleware handles.
-struct Chain {
+struct RequestChain {
     request: Arc<CurrentRequest>,
     method: Method,
     key: RequestKey,
@@ -44,10 +44,10 @@ struct Chain {
 }
 
 /// The position in a chain: at one server, with the middlewares that have run.
-struct Step {
-    chain: Arc<Chain>,
+struct RequestStep {
+    chain: Arc<RequestChain>,
     server: Arc<Inner>,
-    middlewares: Arc<[Registered]>,
+    middlewares: Arc<[RegisteredMiddleware]>,
     /// The middlewares of this server that have run, as bits.
     ran: u64,
     /// The target as the parameters name it, if this is a mounted server: its middlewares cannot change it.
@@ -79,14 +79,14 @@ pub(in super::super) fn run(request: Arc<CurrentRequest>, method: Method, params
         let status = ResponseStatus::Refused(error.code.0);
         return respond_error(&request, status, &error);
     }
-    let chain = Arc::new(Chain {
+    let chain = Arc::new(RequestChain {
         request: request.clone(),
         method: method.clone(),
         key,
         last_error: Mutex::new(None),
         last_result: Mutex::new(None),
     });
-    let first = Step {
+    let first = RequestStep {
         chain: chain.clone(),
         middlewares,
         server,
@@ -102,7 +102,7 @@ pub(in super::super) fn run(request: Arc<CurrentRequest>, method: Method, params
 /// Whether a middleware of the server may see a request. A request that no middleware sees needs no chain.
 fn may_be_seen(
     server: &Inner,
-    middlewares: &[Registered],
+    middlewares: &[RegisteredMiddleware],
     method: &Method,
     params: Option<&Params>,
 ) -> bool {
@@ -125,7 +125,7 @@ fn may_be_seen(
 }
 
 /// Begins the chain, and answers with its outcome.
-fn start(chain: Arc<Chain>, outcome: impl FnOnce() -> MiddlewareFuture) {
+fn start(chain: Arc<RequestChain>, outcome: impl FnOnce() -> MiddlewareFuture) {
     let runtime = chain.request.connection.runtime().clone();
     let ending = chain.clone();
     drive(
@@ -140,7 +140,7 @@ fn start(chain: Arc<Chain>, outcome: impl FnOnce() -> MiddlewareFuture) {
     );
 }
 
-impl Chain {
+impl RequestChain {
     /// Returns a channel that is closed when the request ends; `None` if that has happened already. Made only for what waits,
     /// because it costs more than a middleware that finishes at once.
     fn end(&self) -> Option<watch::Receiver<()>> {
@@ -241,7 +241,7 @@ fn ended_request() -> RpcError {
     RpcError::internal_error("the request has ended")
 }
 
-impl NextStep for Step {
+impl NextStep for RequestStep {
     fn run(&self, request: MiddlewareRequest) -> MiddlewareFuture {
         let mut step = self.clone();
         match step.next_at_once(&request) {
@@ -252,7 +252,7 @@ impl NextStep for Step {
     }
 }
 
-impl Clone for Step {
+impl Clone for RequestStep {
     fn clone(&self) -> Self {
         Self {
             chain: self.chain.clone(),
@@ -274,7 +274,7 @@ enum NextAtOnce {
     Unknown,
 }
 
-impl Step {
+impl RequestStep {
     /// Returns what comes next. Most chains need no more than this, and then no future of their own.
     fn next_at_once(&mut self, request: &MiddlewareRequest) -> NextAtOnce {
         if self.is_mounted {
@@ -287,8 +287,8 @@ impl Step {
                 false => NextAtOnce::Server,
             };
         };
-        match &registered.code {
-            Code::Middleware(middleware) if registered.scope.features().is_none() => {
+        match &registered.middleware {
+            MiddlewareImpl::Rust(middleware) if registered.scope.features().is_none() => {
                 let middleware = middleware.clone();
                 self.ran |= 1 << index;
                 NextAtOnce::Middleware(middleware)
@@ -316,14 +316,14 @@ impl Step {
                 )));
             }
             if let Some(index) = self.next_index(&request).await? {
-                let code = self.middlewares[index].code.clone();
+                let middleware = self.middlewares[index].middleware.clone();
                 self.ran |= 1 << index;
                 let current = self.chain.request.clone();
-                return match code {
-                    Code::Middleware(middleware) => {
+                return match middleware {
+                    MiddlewareImpl::Rust(middleware) => {
                         middleware.handle(request, Next::new(self)).await
                     }
-                    Code::Handler(handler) => {
+                    MiddlewareImpl::Foreign(handler) => {
                         let end = self.chain.end().ok_or_else(ended_request)?;
                         let called =
                             handler_call::call(handler, &current, request, Next::new(self), end);

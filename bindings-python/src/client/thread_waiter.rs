@@ -59,7 +59,7 @@ pub(super) fn wait_for_waiting_threads(timeout: Duration) {
 }
 
 /// A waiting thread.
-pub(super) struct Waiter {
+pub(super) struct ThreadWaiter {
     state: Mutex<State>,
     wake: Arc<Wake>,
 }
@@ -70,7 +70,7 @@ struct State {
     progress: Vec<(Progress, BacklogSlot)>,
 }
 
-impl Waiter {
+impl ThreadWaiter {
     /// Creates a waiter for the calling thread.
     pub(super) fn new(py: Python<'_>) -> PyResult<Arc<Self>> {
         let process = std::process::id();

@@ -8,7 +8,7 @@ type Side = "input" | "output";
 type Converter = (options: { readonly target: string }) => Record<string, unknown>;
 
 /** Returns the schema of an object with these properties. Other properties of a value are left out. */
-export function objectOf(shape: SchemaShape): StandardSchema {
+export function schemaOfShape(shape: SchemaShape): StandardSchema {
   const entries = Object.entries(shape);
   const validates = entries.map(([name, schema]) => [name, standardValidate(schema)] as const);
   const convert = (side: Side): Converter | undefined => {

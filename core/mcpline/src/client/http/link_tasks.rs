@@ -9,7 +9,7 @@ use tokio::runtime::Handle;
 use crate::background::{self, JoinHandle};
 
 /// The tasks of one link.
-pub(super) struct Tasks {
+pub(super) struct LinkTasks {
     handle: Handle,
     table: Mutex<Table>,
 }
@@ -38,7 +38,7 @@ enum TaskState {
     Running(JoinHandle<()>),
 }
 
-impl Tasks {
+impl LinkTasks {
     pub(super) fn new(handle: Handle) -> Arc<Self> {
         Arc::new(Self {
             handle,
@@ -151,7 +151,7 @@ impl Tasks {
 
 /// Removes a task from the table when it ends, in any way.
 struct TaskEntryGuard {
-    tasks: Arc<Tasks>,
+    tasks: Arc<LinkTasks>,
     key: Key,
     /// Distinguishes it from a later task with the same key.
     task_number: u64,
@@ -176,8 +176,8 @@ mod tests {
 
     use super::*;
 
-    fn tasks() -> Arc<Tasks> {
-        Tasks::new(Handle::current())
+    fn tasks() -> Arc<LinkTasks> {
+        LinkTasks::new(Handle::current())
     }
 
     /// Waits until the task that holds the other end of this channel has ended.

@@ -13,12 +13,12 @@ const ENDED_WITHIN: Duration = Duration::from_secs(1);
 
 /// The tasks of one client. Clones share them.
 #[derive(Debug, Clone)]
-pub(crate) struct Tasks {
+pub(crate) struct BackgroundTasks {
     count: Arc<watch::Sender<usize>>,
     stop: Stop,
 }
 
-impl Default for Tasks {
+impl Default for BackgroundTasks {
     fn default() -> Self {
         Self {
             count: Arc::new(watch::Sender::new(0)),
@@ -30,7 +30,7 @@ impl Default for Tasks {
 /// Counts a task as running until dropped.
 pub(crate) struct TaskGuard(Arc<watch::Sender<usize>>);
 
-impl Tasks {
+impl BackgroundTasks {
     /// Counts a task that has to end by itself when the client is closed.
     pub(crate) fn begin(&self) -> TaskGuard {
         self.count.send_modify(|count| *count += 1);

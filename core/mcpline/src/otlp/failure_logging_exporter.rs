@@ -10,7 +10,7 @@ use crate::warning_limit::warn_limited;
 
 /// The exporter of OTLP, whose failures the SDK keeps for itself.
 #[derive(Debug)]
-pub(super) struct BatchExporter {
+pub(super) struct FailureLoggingExporter {
     exporter: SpanExporter,
     attempt: FailureText,
     failure: FailureText,
@@ -30,7 +30,7 @@ impl FailureText {
     }
 }
 
-impl BatchExporter {
+impl FailureLoggingExporter {
     /// `attempt` has the failure of the last request, `failure` gets that of the last batch.
     pub(super) fn new(exporter: SpanExporter, attempt: FailureText, failure: FailureText) -> Self {
         Self {
@@ -41,7 +41,7 @@ impl BatchExporter {
     }
 }
 
-impl ExportSpans for BatchExporter {
+impl ExportSpans for FailureLoggingExporter {
     async fn export(&self, batch: Vec<SpanData>) -> OTelSdkResult {
         let spans = batch.len();
         let exported = self.exporter.export(batch).await;
