@@ -36,7 +36,15 @@ import type {
   VariablesOf,
 } from "./feature_options.js";
 import { FeatureRegistry } from "./feature_registry.js";
-import { addCompletion, addEvent, addMethod, addPrompt, addResource, addRoute, addTool } from "./feature_registration.js";
+import {
+  addCompletion,
+  addEvent,
+  addMethod,
+  addPrompt,
+  addResource,
+  addRoute,
+  addTool,
+} from "./feature_registration.js";
 import { HandlerTable } from "./handlers.js";
 import type { Exchange, HttpApp } from "./http.js";
 import { type CallReceiver, hub, register } from "./hub.js";

@@ -8,7 +8,7 @@ from __future__ import annotations
 import typing
 from typing import Any
 
-from . import _callables, _signatures, _plans
+from . import _callables, _plans, _signatures
 from .routes import HttpResponse
 
 if typing.TYPE_CHECKING:

@@ -31,7 +31,7 @@ __all__ = [
     "keyed",
     "lax_hook",
     "one_of",
-    "placeholder",
+    "placeholder_type",
     "record",
     "sequence",
     "text",

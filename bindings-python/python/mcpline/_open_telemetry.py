@@ -157,7 +157,7 @@ def _of_handler(number: int, begun: bytes | None) -> tuple[trace.Span, Context] 
         server_span = _ServerSpan(description.parent)
         # Before the span is created, because the request may end meanwhile.
         with _lock:
-            _server_spans[number] = live
+            _server_spans[number] = server_span
         try:
             span = _create(description)
         except BaseException:

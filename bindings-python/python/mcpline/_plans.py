@@ -12,7 +12,7 @@ from typing import Any
 
 import msgspec
 
-from . import _annotations, _callables, _signatures, _json, _native, _results, _schemas
+from . import _annotations, _callables, _json, _native, _results, _schemas, _signatures
 from ._arguments import Arguments
 from .content import ExtendedResult, InputRequired, ToolResult
 from .context import Context, SyncContext

@@ -10,9 +10,9 @@ import msgspec
 
 from . import _json, _results
 from ._async_library import in_trio
-from ._signatures import MISSING
 from ._middleware_results import MiddlewareResult
 from ._request_params import RequestParams
+from ._signatures import MISSING
 from .content import ExtendedResult, InputRequired
 
 if typing.TYPE_CHECKING:
