@@ -17,11 +17,11 @@ use crate::callback_tracker::CallbackTracker;
 use crate::executor;
 use crate::handler::RegisteredHandler;
 use crate::handler_options::split_list;
-use crate::handles::{Table, Token};
+use crate::handles::{HandleToken, Table};
 #[cfg(feature = "http")]
 use crate::sharing::{self, mcpl_bytes};
 use crate::status::{Done, Fault, entry, entry_or, mcpl_error, mcpl_status};
-use crate::text::{self, Out, Text, put};
+use crate::text::{self, NulTerminatedText, Out, put};
 use crate::user_data::{UserData, mcpl_finalizer};
 
 /// A call of a handler: one request or notification that the handler has to end.
@@ -36,10 +36,10 @@ static CALLS: Table<Arc<OpenCall>> = Table::new("call");
 
 /// A call that has not ended.
 pub(crate) struct OpenCall {
-    token: Token,
+    token: HandleToken,
     call: Mutex<Option<Call>>,
     context: Context,
-    arguments: Text,
+    arguments: NulTerminatedText,
     registered: Arc<RegisteredHandler>,
     /// The events that a function of shared state gets.
     #[cfg(feature = "http")]
@@ -62,7 +62,7 @@ pub(crate) fn open(
 ) -> Result<Arc<OpenCall>, (Call, Fault)> {
     let context = call.context();
     let is_without_client = matches!(call.kind(), CallKind::Event | CallKind::Sharing);
-    let handed_over = || Text::new(call.arguments().as_bytes());
+    let handed_over = || NulTerminatedText::new(call.arguments().as_bytes());
     #[cfg(feature = "http")]
     let (arguments, events) =
         sharing::arguments(&context).unwrap_or_else(|| (handed_over(), Vec::new()));
@@ -153,7 +153,7 @@ fn deliver(owner: &CallbackTracker, action: IoAction) {
     }
 }
 
-fn take(token: Token) -> Option<(Arc<OpenCall>, Call)> {
+fn take(token: HandleToken) -> Option<(Arc<OpenCall>, Call)> {
     let open = CALLS.take(token)?;
     let call = open
         .call
@@ -173,7 +173,7 @@ impl OpenCall {
         self.token.handle()
     }
 
-    pub(crate) fn arguments(&self) -> &Text {
+    pub(crate) fn arguments(&self) -> &NulTerminatedText {
         &self.arguments
     }
 

@@ -14,11 +14,11 @@ use tokio::sync::{Notify, oneshot};
 
 use crate::callback_tracker::CallbackTracker;
 use crate::executor::Job;
-use crate::handles::{Table, Token};
+use crate::handles::{HandleToken, Table};
 use crate::mcpl_status::{MCPL_BUSY, MCPL_CLOSED, MCPL_OK};
 use crate::server::{Server, mcpl_server};
 use crate::status::{Done, Fault, entry, entry_or, mcpl_status, mcpl_status_name};
-use crate::text::{self, Text};
+use crate::text::{self, NulTerminatedText};
 use crate::user_data::{UserData, mcpl_finalizer};
 
 /// A connection over a transport that the program provides: it carries JSON-RPC messages one at a time.
@@ -106,7 +106,7 @@ enum SendOutcome {
 
 /// An open channel as C sees it.
 pub(crate) struct Channel {
-    token: Token,
+    token: HandleToken,
     owner: Arc<CallbackTracker>,
     /// The peer whose turns its callbacks take: a channel with many messages delays no other.
     peer: PeerId,
@@ -210,7 +210,7 @@ impl Channel {
             return SendOutcome::All;
         };
         while let Some(message) = messages.front() {
-            let message = Text::new(message);
+            let message = NulTerminatedText::new(message);
             // SAFETY: the message outlives the call, and the data is released after the last callback.
             let status = unsafe {
                 send(

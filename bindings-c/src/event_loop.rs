@@ -7,10 +7,10 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use mcpline::foreign::workers::Refused;
-use mcpline::foreign::{MAX_WAITING_CALLS, PeerId, TurnQueue};
+use mcpline::foreign::{FairQueue, MAX_WAITING_CALLS, PeerId};
 
 use crate::executor::{self, Job, ThreadNumber};
-use crate::handles::{Table, Token};
+use crate::handles::{HandleToken, Table};
 use crate::shared_runtime::{self, SharedRuntime};
 use crate::status::{Done, Fault, entry, entry_or, mcpl_status};
 use crate::text::put;
@@ -27,12 +27,12 @@ static LOOPS: Table<Arc<Loop>> = Table::new("loop");
 
 thread_local! {
     /// The loop that this thread has created or dispatched last.
-    static LAST: Cell<Option<Token>> = const { Cell::new(None) };
+    static LAST: Cell<Option<HandleToken>> = const { Cell::new(None) };
 }
 
 /// The queue of one loop.
 pub(crate) struct Loop {
-    token: Token,
+    token: HandleToken,
     state: Mutex<State>,
     /// Signalled when a job is queued or [`Loop::wake_waiters`] is called.
     stirred: Condvar,
@@ -73,7 +73,7 @@ fn number_of(socket: &Socket) -> c_int {
 
 struct State {
     /// Peers take turns: the host may dispatch a few jobs at a time, and one peer may have queued thousands.
-    jobs: TurnQueue<Job>,
+    jobs: FairQueue<Job>,
     calls: usize,
     signalled: bool,
     closed: bool,
@@ -307,7 +307,7 @@ pub extern "C" fn mcpl_loop_new() -> *mut mcpl_loop {
                 Arc::new(Loop {
                     token: its,
                     state: Mutex::new(State {
-                        jobs: TurnQueue::default(),
+                        jobs: FairQueue::default(),
                         calls: 0,
                         signalled: false,
                         closed: false,
@@ -322,7 +322,7 @@ pub extern "C" fn mcpl_loop_new() -> *mut mcpl_loop {
                 })
             })
             .inspect_err(|_| shared_runtime::leave())?;
-        Ok(token.map_or(std::ptr::null_mut(), Token::handle))
+        Ok(token.map_or(std::ptr::null_mut(), HandleToken::handle))
     })
 }
 

@@ -30,9 +30,9 @@ struct Slot<T> {
 
 /// A handle as a number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(crate) struct Token(usize);
+pub(crate) struct HandleToken(usize);
 
-impl Token {
+impl HandleToken {
     /// Returns the handle for C.
     pub(crate) fn handle<H>(self) -> *mut H {
         std::ptr::without_provenance_mut(self.0)
@@ -60,7 +60,7 @@ impl<T: Clone> Table<T> {
     /// # Errors
     ///
     /// Limit exceeded: no slot is free.
-    pub(crate) fn open(&self, make: impl FnOnce(Token) -> T) -> Done<T> {
+    pub(crate) fn open(&self, make: impl FnOnce(HandleToken) -> T) -> Done<T> {
         let mut open = self.lock();
         let slot = match open.free.pop() {
             Some(slot) => slot as usize,
@@ -81,7 +81,7 @@ impl<T: Clone> Table<T> {
         };
         let entry = &mut open.slots[slot];
         entry.generation = entry.generation.wrapping_add(1);
-        let value = make(Token(entry.generation << SLOT_BITS | (slot + 1)));
+        let value = make(HandleToken(entry.generation << SLOT_BITS | (slot + 1)));
         entry.value = Some(value.clone());
         Ok(value)
     }
@@ -95,7 +95,7 @@ impl<T: Clone> Table<T> {
         if handle.is_null() {
             return Err(Fault::invalid(format!("the {} is NULL", self.what)));
         }
-        let token = Token::of(handle);
+        let token = HandleToken::of(handle);
         let open = self.lock();
         let found = self
             .slot(&open, token)
@@ -104,7 +104,7 @@ impl<T: Clone> Table<T> {
     }
 
     /// Ends a token. Returns its object, unless it has ended before.
-    pub(crate) fn take(&self, token: Token) -> Option<T> {
+    pub(crate) fn take(&self, token: HandleToken) -> Option<T> {
         let mut open = self.lock();
         let slot = self.slot(&open, token)?;
         let value = open.slots[slot].value.take()?;
@@ -121,7 +121,7 @@ impl<T: Clone> Table<T> {
         if handle.is_null() {
             return Err(Fault::invalid(format!("the {} is NULL", self.what)));
         }
-        self.take(Token::of(handle))
+        self.take(HandleToken::of(handle))
             .ok_or_else(|| Fault::stale_handle(self.what))
     }
 
@@ -132,7 +132,7 @@ impl<T: Clone> Table<T> {
         values.filter(|value| is(value)).cloned().collect()
     }
 
-    fn slot(&self, open: &HandleSlots<T>, token: Token) -> Option<usize> {
+    fn slot(&self, open: &HandleSlots<T>, token: HandleToken) -> Option<usize> {
         let slot = (token.0 & MAX_SLOTS).checked_sub(1)?;
         let generation = open.slots.get(slot)?.generation;
         (generation << SLOT_BITS | (slot + 1) == token.0).then_some(slot)
@@ -169,7 +169,7 @@ mod tests {
         let null = table.get(std::ptr::null::<u8>()).unwrap_err();
         assert_eq!(null.status, crate::mcpl_status::MCPL_USAGE_ERROR);
         for number in [1, 7, usize::MAX, 1 << SLOT_BITS] {
-            let other = table.get(Token(number).handle::<u8>()).unwrap_err();
+            let other = table.get(HandleToken(number).handle::<u8>()).unwrap_err();
             assert_eq!(other.status, crate::mcpl_status::MCPL_STALE_HANDLE);
         }
     }

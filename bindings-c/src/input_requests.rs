@@ -13,7 +13,7 @@ use crate::callback_tracker::Latch;
 use crate::executor;
 use crate::mcpl_status::MCPL_CLOSED;
 use crate::status::{Done, Fault, entry, mcpl_error, mcpl_status};
-use crate::text::{self, Out, Text};
+use crate::text::{self, NulTerminatedText, Out};
 use crate::user_data::{UserData, mcpl_finalizer};
 
 /// Input requests that a server can send to its client.
@@ -265,7 +265,7 @@ fn call_answer_callback(
     let _returned = Returned(open);
     match given {
         Ok(result) => {
-            let result = Text::new(result.as_bytes());
+            let result = NulTerminatedText::new(result.as_bytes());
             // SAFETY: the result outlives the call, and the data is released after the last callback.
             unsafe {
                 answer(

@@ -17,7 +17,7 @@ use crate::call;
 use crate::callback_tracker::CallbackTracker;
 use crate::diagnostics;
 use crate::event_loop::{Loop, mcpl_loop};
-use crate::handles::{Table, Token};
+use crate::handles::{HandleToken, Table};
 use crate::serving::Serving;
 use crate::shared_runtime;
 #[cfg(feature = "http")]
@@ -41,7 +41,7 @@ const IN_USE: &str = "the server is in use: call this before features or middlew
 static SERVERS: Table<Arc<Server>> = Table::new("server");
 
 pub(crate) struct Server {
-    pub(crate) token: Token,
+    pub(crate) token: HandleToken,
     built: Mutex<Built>,
     /// Options of HTTP servers that functions have set.
     #[cfg(feature = "http")]
@@ -60,7 +60,7 @@ pub(crate) type Options = serde_json::Map<String, Value>;
 struct Built {
     core: CoreServer,
     /// `None` once the server is used: from then on nothing can be set.
-    configuration: Option<Configuration>,
+    configuration: Option<ServerConfiguration>,
     /// Number of times that the configuration has changed.
     changes: u64,
 }
@@ -75,7 +75,7 @@ struct CoreServer {
 
 /// What a server is built from.
 #[derive(Clone)]
-struct Configuration {
+struct ServerConfiguration {
     info: Implementation,
     options: Options,
     instructions: Option<String>,
@@ -83,7 +83,7 @@ struct Configuration {
     sharing: Option<OwnSharing>,
 }
 
-impl Configuration {
+impl ServerConfiguration {
     /// Creates the core's server.
     fn build(&self) -> Done<CoreServer> {
         let options: ServerOptions = decoded("the options", &Value::Object(self.options.clone()))?;
@@ -152,7 +152,7 @@ impl Server {
     }
 
     /// Changes what the server is built from. Nothing has changed if this fails.
-    fn configure(&self, change: &dyn Fn(&mut Configuration) -> Done) -> Done {
+    fn configure(&self, change: &dyn Fn(&mut ServerConfiguration) -> Done) -> Done {
         loop {
             let (mut configuration, changes) = {
                 let built = self.built();
@@ -184,7 +184,7 @@ impl Server {
         self.built.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn make(configuration: Configuration) -> Done<*mut mcpl_server> {
+    fn make(configuration: ServerConfiguration) -> Done<*mut mcpl_server> {
         let built = Built {
             core: configuration.build()?,
             configuration: Some(configuration),
@@ -254,7 +254,7 @@ pub unsafe extern "C" fn mcpl_server_new(
             )
         };
         let info = json!({"name": name, "version": version});
-        Server::make(Configuration {
+        Server::make(ServerConfiguration {
             info: decoded("the description", &info)?,
             options: Options::new(),
             instructions: None,
@@ -370,7 +370,7 @@ pub unsafe extern "C" fn mcpl_server_new_with(
             Some(Value::String(text)) => Some(text),
             Some(_) => return Err(Fault::invalid("`instructions` must be a string")),
         };
-        Server::make(Configuration {
+        Server::make(ServerConfiguration {
             info,
             options,
             instructions,

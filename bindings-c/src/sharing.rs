@@ -15,10 +15,10 @@ use mcpline::{Context, Reply};
 use crate::call::{self, OpenCall, mcpl_call};
 use crate::callback_tracker::CallbackTracker;
 use crate::handler::{Function, QueuedHandler, RegisteredHandler};
-use crate::handles::{Table, Token};
+use crate::handles::{HandleToken, Table};
 use crate::server::{Server, mcpl_server};
 use crate::status::{Done, Fault, entry, mcpl_status};
-use crate::text::{self, MCPL_AUTO_LENGTH, Text};
+use crate::text::{self, MCPL_AUTO_LENGTH, NulTerminatedText};
 use crate::user_data::{UserData, mcpl_finalizer};
 
 /// Bytes and their length. No zero byte needs to follow.
@@ -261,12 +261,12 @@ enum Subscription {
     None,
     /// The function that subscribes runs. A call that ends the subscription waits until it has returned.
     Beginning {
-        receiver: Token,
+        receiver: HandleToken,
         ending: Option<Arc<OpenCall>>,
     },
     /// It has returned, perhaps before its call has ended.
     Begun {
-        receiver: Token,
+        receiver: HandleToken,
     },
 }
 
@@ -433,7 +433,7 @@ impl StoreFunctions {
     }
 
     /// Calls the function that ends the subscription of a receiver.
-    fn end_subscription(&self, open: &OpenCall, receiver: Token, user: *mut c_void) {
+    fn end_subscription(&self, open: &OpenCall, receiver: HandleToken, user: *mut c_void) {
         if let Some(unsubscribe) = self.functions.unsubscribe {
             // SAFETY: the data is released after the last callback.
             unsafe { unsubscribe(open.handle(), receiver.handle(), user) }
@@ -459,7 +459,7 @@ fn milliseconds(lifetime: Duration) -> i64 {
 }
 
 /// Returns what the function of a call gets as its name, and its events. `None` if the call is not one of shared state.
-pub(crate) fn arguments(context: &Context) -> Option<(Text, Vec<mcpl_bytes>)> {
+pub(crate) fn arguments(context: &Context) -> Option<(NulTerminatedText, Vec<mcpl_bytes>)> {
     let mut listed = Vec::new();
     let name = match foreign::sharing_request(context)? {
         SharingRequest::Save { id, .. }
@@ -477,7 +477,7 @@ pub(crate) fn arguments(context: &Context) -> Option<(Text, Vec<mcpl_bytes>)> {
         | SharingRequest::Subscribe { .. }
         | SharingRequest::Unsubscribe => "",
     };
-    Some((Text::new(name.as_bytes()), listed))
+    Some((NulTerminatedText::new(name.as_bytes()), listed))
 }
 
 /// Shares sessions, event streams and notifications with other servers, over functions of the program. Call it before features

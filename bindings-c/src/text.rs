@@ -210,9 +210,9 @@ pub unsafe extern "C" fn mcpl_string_free(text: *mut c_char) {
 
 /// A string for a callback: a zero byte follows it, which its length does not include.
 #[derive(Debug)]
-pub(crate) struct Text(Box<[u8]>);
+pub(crate) struct NulTerminatedText(Box<[u8]>);
 
-impl Text {
+impl NulTerminatedText {
     pub(crate) fn new(text: &[u8]) -> Self {
         let mut copy = Vec::with_capacity(text.len() + 1);
         copy.extend_from_slice(text);

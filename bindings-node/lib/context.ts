@@ -6,7 +6,7 @@ import { type Caller, callerOf } from "./auth.js";
 import { jsonOf } from "./content.js";
 import { attempt, ClosedError, RequestCancelledError, RpcError, ToolError, UsageError } from "./errors.js";
 import { requestInput, hasReported, hub, sessionStateOf, watch } from "./hub.js";
-import type { Exchange } from "./http.js";
+import type { HttpExchange } from "./http.js";
 import type { NativeRequestInfo } from "./native.js";
 import type { Attributes } from "./open_telemetry.js";
 import type {
@@ -454,7 +454,7 @@ export class Context<C = unknown, State = unknown> {
     return this.#info.requestState;
   }
 
-  get #exchange(): Exchange | undefined {
+  get #exchange(): HttpExchange | undefined {
     const { exchange } = this.#info;
     return exchange === undefined ? undefined : this.#server.mounted(exchange);
   }

@@ -71,15 +71,15 @@ const MAX_TIMER_DELAY = 0x7fff_ffff;
 
 /** The open exchanges of an application, by number, and those that ended before their calls. */
 class OpenExchanges {
-  readonly #open = new Map<number, Exchange>();
-  readonly #ended = new RecentValues<Exchange>(endOrigin);
+  readonly #open = new Map<number, HttpExchange>();
+  readonly #ended = new RecentValues<HttpExchange>(endOrigin);
   #onEmpty: (() => void) | undefined;
 
-  get(exchange: number): Exchange | undefined {
+  get(exchange: number): HttpExchange | undefined {
     return this.#open.get(exchange) ?? this.#ended.get(exchange);
   }
 
-  add(exchange: Exchange): void {
+  add(exchange: HttpExchange): void {
     this.#open.set(exchange.number, exchange);
   }
 
@@ -87,7 +87,7 @@ class OpenExchanges {
    * Removes an exchange that has ended. If calls may follow its end, their handlers still find it and its context for a
    * short time. How many calls follow is not known here, nor when: they may have to wait for others.
    */
-  remove(exchange: Exchange, callsMayFollow: boolean): void {
+  remove(exchange: HttpExchange, callsMayFollow: boolean): void {
     const { number } = exchange;
     this.#open.delete(number);
     if (callsMayFollow) {
@@ -119,7 +119,7 @@ class OpenExchanges {
 }
 
 /** One exchange, from the request to the end of its response. */
-export class Exchange implements ExchangeListener {
+export class HttpExchange implements ExchangeListener {
   readonly number = nextNumber();
   #start: (() => number) | undefined;
   #isAnswered = false;
@@ -365,7 +365,7 @@ export class Exchange implements ExchangeListener {
 }
 
 /** Exchanges that begin in this turn. */
-let begun: Exchange[] = [];
+let begun: HttpExchange[] = [];
 
 function beginAll(): void {
   const exchanges = begun;
@@ -383,7 +383,7 @@ function beginAll(): void {
 }
 
 /** Exchanges whose response was not available at once. */
-let late: Exchange[] = [];
+let late: HttpExchange[] = [];
 
 function watchForDisconnects(): void {
   const exchanges = late;
@@ -493,7 +493,7 @@ export class HttpApp<C = unknown> {
     if (!headers.has("host")) {
       lines.push("host", new URL(url).host);
     }
-    const exchange = new Exchange(this.#native, this.#open, request, given.context, captureContext());
+    const exchange = new HttpExchange(this.#native, this.#open, request, given.context, captureContext());
     const span = this.#outerSpan();
     const closed = () => {
       exchange.close();
@@ -580,7 +580,7 @@ export class HttpApp<C = unknown> {
     const context = captureContext();
     const span = this.#outerSpan();
     const open = (body: Uint8Array | undefined, rest: Source | undefined) => {
-      const exchange = new Exchange(this.#native, this.#open, request, given.context, context);
+      const exchange = new HttpExchange(this.#native, this.#open, request, given.context, context);
       this.#answer(outer, exchange, principal, span, body, rest);
     };
     const { method } = incoming;
@@ -666,13 +666,13 @@ export class HttpApp<C = unknown> {
   }
 
   /** Returns an exchange that is open. @internal */
-  exchange(number: number): Exchange | undefined {
+  exchange(number: number): HttpExchange | undefined {
     return this.#open.get(number);
   }
 
   #answer(
     { request, response, prefix }: NodeExchange,
-    exchange: Exchange,
+    exchange: HttpExchange,
     principal: string | undefined,
     span: string | undefined,
     body: Uint8Array | undefined,

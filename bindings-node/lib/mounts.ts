@@ -5,7 +5,7 @@ import { attempt } from "./errors.js";
 import { checkMount } from "./feature_checks.js";
 import type { MountOptions } from "./feature_options.js";
 import type { FeatureRegistry } from "./feature_registry.js";
-import type { Exchange } from "./http.js";
+import type { HttpExchange } from "./http.js";
 import type { NativeServer } from "./native.js";
 import type { Serving } from "./serving.js";
 
@@ -76,7 +76,7 @@ export class Mounts {
    *
    * @param searched Those that need not be searched again: servers may have been mounted in each other in turn.
    */
-  exchange(number: number, searched = new Set<Mounts>()): Exchange | undefined {
+  exchange(number: number, searched = new Set<Mounts>()): HttpExchange | undefined {
     searched.add(this);
     let exchange = this.serving.exchange(number);
     for (const reference of [...this.#parents, ...this.#formerParents]) {

@@ -5,7 +5,7 @@ import type { Socket } from "node:net";
 
 import { errorText, warn } from "./client/host.js";
 import { ClosedError } from "./errors.js";
-import type { PartialResponse, Exchange, Recipient } from "./http.js";
+import type { PartialResponse, HttpExchange, Recipient } from "./http.js";
 
 /** Maximum number of bytes of a response to write at once. The rest stays in the core, which accounts for it. */
 export const ROOM = 64 * 1024;
@@ -41,7 +41,7 @@ export class ResponseWriter implements Recipient {
   #onTurn: (() => void) | undefined;
 
   constructor(
-    private readonly exchange: Exchange,
+    private readonly exchange: HttpExchange,
     private readonly response: ServerResponse,
     private readonly writeTimeout: number,
   ) {
@@ -214,7 +214,7 @@ export class ResponseWriter implements Recipient {
 /**
  * Returns the body of a response as a stream. It is aborted if its next piece is not read for `timeout` milliseconds.
  */
-export function streamOf(exchange: Exchange, begun: string, timeout: number): ReadableStream<Uint8Array> {
+export function streamOf(exchange: HttpExchange, begun: string, timeout: number): ReadableStream<Uint8Array> {
   let rest = begun;
   let timer: NodeJS.Timeout | undefined;
   const give = (controller: ReadableStreamDefaultController<Uint8Array>, piece: Uint8Array) => {

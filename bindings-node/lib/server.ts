@@ -46,7 +46,7 @@ import {
   addTool,
 } from "./feature_registration.js";
 import { HandlerTable } from "./handlers.js";
-import type { Exchange, HttpApp } from "./http.js";
+import type { HttpExchange, HttpApp } from "./http.js";
 import { type CallReceiver, hub, register } from "./hub.js";
 import { addMiddleware, type Middleware, type MiddlewareMethods, type MiddlewareScope } from "./middleware.js";
 import { Mounts } from "./mounts.js";
@@ -703,7 +703,7 @@ export class Server<C = unknown, State = unknown> {
   }
 
   /** Returns an exchange of an HTTP application. @internal */
-  mounted(number: number): Exchange | undefined {
+  mounted(number: number): HttpExchange | undefined {
     return this.#mounts.exchange(number);
   }
 

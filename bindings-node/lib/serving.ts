@@ -7,7 +7,7 @@ import { principalJson, registerVerifier, type VerifiedCaller } from "./auth.js"
 import { type Channel, Channels, type MessageReceiver } from "./channel.js";
 import { attempt, RpcError, TransportError, UsageError } from "./errors.js";
 import { exitIfClosedOnSignals, exitSoon } from "./exit.js";
-import { type Exchange, HttpApp } from "./http.js";
+import { type HttpExchange, HttpApp } from "./http.js";
 import {
   allowCollection,
   type CallReceiver,
@@ -155,7 +155,7 @@ export class Serving {
   }
 
   /** Returns an exchange of an HTTP application. */
-  exchange(number: number): Exchange | undefined {
+  exchange(number: number): HttpExchange | undefined {
     for (const app of this.#apps) {
       const exchange = app.exchange(number);
       if (exchange !== undefined) {

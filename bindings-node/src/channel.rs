@@ -11,7 +11,7 @@ use napi::Result;
 use napi_derive::napi;
 use tokio::sync::Semaphore;
 
-use crate::hub::{Event, Hub, Settled, Shared, lock};
+use crate::hub::{Event, Hub, PromiseOutcome, Shared, lock};
 
 /// An action for JavaScript to perform on a channel. The numbers are those of `lib/channel.ts`.
 #[derive(Debug, Clone, Copy)]
@@ -88,7 +88,7 @@ impl Channels {
             if let Some(carried) = carried {
                 carried.channel.ready().await;
             }
-            hub.post(Event::Settled(promise, Settled::Done));
+            hub.post(Event::Settled(promise, PromiseOutcome::Done));
         });
         Ok(())
     }

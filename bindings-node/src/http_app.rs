@@ -15,17 +15,17 @@ use bytes::Bytes;
 use http::{HeaderName, HeaderValue, Method, Request, Response, Uri, Version};
 use mcpline::TraceContext;
 use mcpline::foreign::options::CallerOptions;
-use mcpline::foreign::{self, BodyFeed, RequestBody, ResponseBody, SharingUse};
+use mcpline::foreign::{self, BodyFeed, RequestBody, ResponseBody, SharingGuard};
 use mcpline::transport::http::{Body, HttpService, MountPrefix, RemoteAddress};
 use napi::bindgen_prelude::{Array, Buffer, JsValue, Uint8ArraySlice};
 use napi::{Env, Result, sys};
 use napi_derive::napi;
 
 use crate::failure::Failure;
-use crate::hub::{Event, Hub, Settled, Shared, lock};
+use crate::hub::{Event, Hub, PromiseOutcome, Shared, lock};
 use crate::server::read;
 use crate::text;
-use crate::wake::check;
+use crate::thread_waker::check;
 
 /// The number of an exchange, stored in the extensions of its request.
 #[derive(Clone, Copy)]
@@ -33,15 +33,15 @@ pub(crate) struct ExchangeNumber(pub(crate) u32);
 
 /// Exchanges that are being answered, by the numbers that JavaScript assigned.
 #[derive(Default)]
-pub(crate) struct Exchanges {
-    open: Mutex<HashMap<u32, Exchange>>,
+pub(crate) struct HttpExchanges {
+    open: Mutex<HashMap<u32, HttpExchange>>,
     /// Exchanges that were woken while `collecting`.
     ready: Mutex<Vec<u32>>,
     /// Whether the JavaScript thread is going to check `ready` itself.
     collecting: AtomicBool,
 }
 
-impl Exchanges {
+impl HttpExchanges {
     /// Starts or stops collecting woken exchanges. Returns those that were collected.
     pub(crate) fn collect(&self, begins: bool) -> Vec<u32> {
         self.collecting.store(begins, Ordering::Relaxed);
@@ -54,7 +54,7 @@ impl Exchanges {
     }
 }
 
-struct Exchange {
+struct HttpExchange {
     state: State,
     waker: Arc<ExchangeWaker>,
     /// Feeds the request's body, until its end.
@@ -105,7 +105,7 @@ pub struct HttpApp {
     write_timeout: Duration,
     shutdown_timeout: Duration,
     /// Until the application ends.
-    sharing: Mutex<Option<SharingUse>>,
+    sharing: Mutex<Option<SharingGuard>>,
 }
 
 impl HttpApp {
@@ -114,7 +114,7 @@ impl HttpApp {
         write_timeout: Duration,
         shutdown_timeout: Duration,
         shared: Arc<Shared>,
-        sharing: Option<SharingUse>,
+        sharing: Option<SharingGuard>,
     ) -> Self {
         Self {
             service,
@@ -162,7 +162,7 @@ impl HttpApp {
             if let Some(sharing) = sharing {
                 sharing.leave().await;
             }
-            shared.post(Event::Settled(ended, Settled::Done));
+            shared.post(Event::Settled(ended, PromiseOutcome::Done));
         });
         Ok(())
     }
@@ -372,11 +372,11 @@ impl Hub {
     }
 
     fn put(&self, number: u32, state: State, waker: Arc<ExchangeWaker>, feed: BodyFeed) {
-        let exchange = Exchange { state, waker, feed };
+        let exchange = HttpExchange { state, waker, feed };
         lock(&self.shared.exchanges.open).insert(number, exchange);
     }
 
-    fn take(&self, number: u32) -> Option<Exchange> {
+    fn take(&self, number: u32) -> Option<HttpExchange> {
         lock(&self.shared.exchanges.open).remove(&number)
     }
 }

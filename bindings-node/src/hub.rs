@@ -18,14 +18,14 @@ use napi_derive::napi;
 use tokio::runtime::Handle;
 
 use crate::failure::Failure;
-use crate::http_app::Exchanges;
+use crate::http_app::HttpExchanges;
 use crate::open_calls::{OpenCall, OpenCalls, exchange_of};
 use crate::outcome::{OutcomeKind, outcome};
 use crate::passed_requests::PassedRequests;
 use crate::runtime::Runtime;
 use crate::text;
+use crate::thread_waker::{ThreadWaker, check};
 use crate::waiting_records::WaitingRecord;
-use crate::wake::{Wake, check};
 
 /// Maximum number of rows to drain, or results to flush, at once.
 const ROWS: usize = 64;
@@ -46,7 +46,7 @@ pub(crate) struct HandlerId {
 /// An event to be handled on the JavaScript thread.
 pub(crate) enum Event {
     /// The promise with this number is settled.
-    Settled(u32, Settled),
+    Settled(u32, PromiseOutcome),
     /// The call with this number was cancelled.
     Cancelled(f64),
     /// The HTTP exchange with this number has made progress.
@@ -66,7 +66,7 @@ pub(crate) enum Event {
 }
 
 /// The value that a promise is settled with.
-pub(crate) enum Settled {
+pub(crate) enum PromiseOutcome {
     /// No value.
     Done,
     /// A JSON value.
@@ -92,12 +92,12 @@ enum RowKind {
 
 /// State that the threads share.
 pub(crate) struct Shared {
-    wake: Wake,
+    wake: ThreadWaker,
     thread: ThreadId,
     calls: OnceLock<CallQueue<HandlerId>>,
     events: Mutex<EventQueue>,
     pub(crate) open: Mutex<OpenCalls>,
-    pub(crate) exchanges: Exchanges,
+    pub(crate) exchanges: HttpExchanges,
     pub(crate) passed_requests: PassedRequests,
     runtime: Mutex<Option<Runtime>>,
     /// Whether a server traces its requests.
@@ -288,12 +288,12 @@ impl Hub {
     #[napi(constructor, catch_unwind)]
     pub fn new(env: Env, wake: Object<'_>) -> Result<Self> {
         let shared = Arc::new(Shared {
-            wake: Wake::new(env, &wake)?,
+            wake: ThreadWaker::new(env, &wake)?,
             thread: std::thread::current().id(),
             calls: OnceLock::new(),
             events: Mutex::default(),
             open: Mutex::default(),
-            exchanges: Exchanges::default(),
+            exchanges: HttpExchanges::default(),
             passed_requests: PassedRequests::default(),
             runtime: Mutex::default(),
             traces_calls: AtomicBool::new(false),
@@ -359,12 +359,14 @@ impl Hub {
                 Event::Settled(promise, settled) => {
                     let promise = f64::from(promise);
                     match settled {
-                        Settled::Done => self.table.write(rows, RowKind::Done, [promise, 0.0, 0.0]),
-                        Settled::Json(json) => {
+                        PromiseOutcome::Done => {
+                            self.table.write(rows, RowKind::Done, [promise, 0.0, 0.0])
+                        }
+                        PromiseOutcome::Json(json) => {
                             put(rows, json.as_bytes())?;
                             self.table.write(rows, RowKind::Json, [promise, 0.0, 0.0]);
                         }
-                        Settled::Failed(failure) => {
+                        PromiseOutcome::Failed(failure) => {
                             put(rows, failure.to_json().as_bytes())?;
                             self.table.write(rows, RowKind::Failed, [promise, 0.0, 0.0]);
                         }

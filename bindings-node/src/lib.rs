@@ -21,9 +21,9 @@ mod serving;
 mod session_state;
 mod sharing;
 mod text;
+mod thread_waker;
 mod verifier;
 mod waiting_records;
-mod wake;
 
 use napi_derive::napi;
 

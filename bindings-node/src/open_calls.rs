@@ -11,7 +11,7 @@ use napi_derive::napi;
 
 use crate::failure::Failure;
 use crate::http_app::ExchangeNumber;
-use crate::hub::{Event, Hub, Settled, lock};
+use crate::hub::{Event, Hub, PromiseOutcome, lock};
 use crate::outcome::parse_stringified;
 use crate::session_state::SessionNumber;
 
@@ -359,8 +359,8 @@ impl Hub {
         let shared = self.shared.clone();
         let sink = Box::new(move |answer: std::result::Result<Raw, _>| {
             let settled = match answer {
-                Ok(answer) => Settled::Json(answer),
-                Err(error) => Settled::Failed(Failure::input_request(&error, &method)),
+                Ok(answer) => PromiseOutcome::Json(answer),
+                Err(error) => PromiseOutcome::Failed(Failure::input_request(&error, &method)),
             };
             shared.post(Event::Settled(promise, settled));
         });
@@ -383,12 +383,12 @@ impl Hub {
         let settle = move |outcome: MiddlewareOutcome| {
             shared.passed_requests.remove(&passed);
             let settled = match outcome {
-                Ok(result) => Settled::Json(result),
-                Err(_) if waiting.is_cancelled() => Settled::Failed(Failure::new(
+                Ok(result) => PromiseOutcome::Json(result),
+                Err(_) if waiting.is_cancelled() => PromiseOutcome::Failed(Failure::new(
                     ErrorKind::RequestCancelled,
                     "request was cancelled",
                 )),
-                Err(error) => Settled::Failed(Failure::rpc(&error)),
+                Err(error) => PromiseOutcome::Failed(Failure::rpc(&error)),
             };
             shared.post(Event::Settled(promise, settled));
         };

@@ -24,7 +24,7 @@ use tokio::runtime::Handle;
 use crate::channel::Channels;
 use crate::failure::Failure;
 use crate::http_app::HttpApp;
-use crate::hub::{Event, HandlerId, Hub, Settled, Shared};
+use crate::hub::{Event, HandlerId, Hub, PromiseOutcome, Shared};
 use crate::serving::{Served, Serving, serve};
 use crate::sharing::foreign_sharing;
 use crate::verifier::Verifier;
@@ -356,13 +356,13 @@ impl Server {
                 Ok(unix) => {
                     let message = foreign::startup_message(&core, Some(&unix.url()));
                     let message = Raw::from_trusted(serde_json::json!(message).to_string());
-                    shared.post(Event::Settled(bound, Settled::Json(message)));
+                    shared.post(Event::Settled(bound, PromiseOutcome::Json(message)));
                     serve(served, unix, stop, shared, ended).await;
                 }
                 Err(error) => {
-                    let failure = Settled::Failed(Failure::core(&error));
+                    let failure = PromiseOutcome::Failed(Failure::core(&error));
                     shared.post(Event::Settled(bound, failure));
-                    shared.post(Event::Settled(ended, Settled::Done));
+                    shared.post(Event::Settled(ended, PromiseOutcome::Done));
                 }
             }
         });
@@ -399,11 +399,11 @@ impl Server {
             let transport = tokio::select! {
                 transport = transport => transport,
                 // Stopped before it was open: the channel is closed when it is dropped.
-                () = stop.stopped() => return shared.post(Event::Settled(ended, Settled::Done)),
+                () = stop.stopped() => return shared.post(Event::Settled(ended, PromiseOutcome::Done)),
             };
             let end = match transport {
                 Ok(transport) => {
-                    shared.post(Event::Settled(opened, Settled::Done));
+                    shared.post(Event::Settled(opened, PromiseOutcome::Done));
                     let sharing = sharing.map(|sharing| sharing.enter(&Handle::current()));
                     let end = core.serve_until(transport, stop).await;
                     if let Some(sharing) = sharing {
@@ -418,8 +418,8 @@ impl Server {
                 let _ = carrying.await;
             }
             let settled = match end {
-                Ok(()) => Settled::Done,
-                Err(error) => Settled::Failed(Failure::core(&error)),
+                Ok(()) => PromiseOutcome::Done,
+                Err(error) => PromiseOutcome::Failed(Failure::core(&error)),
             };
             shared.post(Event::Settled(ended, settled));
         }));
@@ -472,7 +472,7 @@ impl Server {
             let ready = |address: SocketAddr, url: String| {
                 let message = foreign::startup_message(&core, Some(&url));
                 let facts = serde_json::json!([address.ip(), address.port(), url, message, role]);
-                let facts = Settled::Json(Raw::from_trusted(facts.to_string()));
+                let facts = PromiseOutcome::Json(Raw::from_trusted(facts.to_string()));
                 shared.post(Event::Settled(bound, facts));
             };
             match (listening, tls) {
@@ -494,9 +494,9 @@ impl Server {
                     serve(served, workers, stop, shared, ended).await;
                 }
                 (Err(error), _) => {
-                    let failure = Settled::Failed(Failure::core(&error));
+                    let failure = PromiseOutcome::Failed(Failure::core(&error));
                     shared.post(Event::Settled(bound, failure));
-                    shared.post(Event::Settled(ended, Settled::Done));
+                    shared.post(Event::Settled(ended, PromiseOutcome::Done));
                 }
             }
         });

@@ -8,7 +8,7 @@ use napi_derive::napi;
 use tokio::runtime::Handle;
 
 use crate::failure::Failure;
-use crate::hub::{Event, Settled, Shared};
+use crate::hub::{Event, PromiseOutcome, Shared};
 
 /// A transport that is being served.
 #[napi]
@@ -82,8 +82,8 @@ pub(crate) async fn serve(
         sharing.leave().await;
     }
     let settled = match end {
-        Ok(()) => Settled::Done,
-        Err(error) => Settled::Failed(Failure::core(&error)),
+        Ok(()) => PromiseOutcome::Done,
+        Err(error) => PromiseOutcome::Failed(Failure::core(&error)),
     };
     shared.post(Event::Settled(ended, settled));
 }

@@ -5,7 +5,7 @@ use std::ptr;
 
 use napi::{Result, sys};
 
-use crate::wake::check;
+use crate::thread_waker::check;
 
 /// Capacity of the buffer for reading strings that is kept.
 const KEPT: usize = 256 * 1024;

@@ -25,7 +25,7 @@ use crate::http_app::PartialResponse;
 use crate::outcome::{abandon, reply_here};
 use crate::plan::SharedPlan;
 use crate::reusable_task::ReusableTask;
-use crate::wake::Wake;
+use crate::wakeup_fd::WakeupFd;
 
 /// Number of calls that are taken from the queue at once.
 const BATCH: usize = 32;
@@ -148,7 +148,7 @@ impl Hub {
 #[pyclass(frozen, module = "mcpline._native")]
 pub(crate) struct Loop {
     pub(crate) hub: Arc<Hub>,
-    wake: Arc<Wake>,
+    wake: Arc<WakeupFd>,
     pub(crate) objects: LoopObjects,
     draining: AtomicBool,
     flush_scheduled: AtomicBool,
@@ -332,7 +332,7 @@ impl Loop {
         objects: LoopObjects,
         notify: Option<Py<PyAny>>,
     ) -> PyResult<Self> {
-        let wake = Wake::new().map_err(|error| errors::transport(py, &error.to_string()))?;
+        let wake = WakeupFd::new().map_err(|error| errors::transport(py, &error.to_string()))?;
         let wake = Arc::new(wake);
         {
             let mut attached = lock(&hub.wake);

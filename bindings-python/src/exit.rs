@@ -14,26 +14,26 @@ pub(crate) const END_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// The threads that run Python code for the core at the moment.
 #[derive(Default)]
-struct Threads {
-    entered: Mutex<Entered>,
+struct InterpreterThreads {
+    entered: Mutex<ThreadCount>,
     /// Notified when one leaves.
     left: Condvar,
 }
 
 #[derive(Default)]
-struct Entered {
+struct ThreadCount {
     threads: usize,
     /// Whether the interpreter is about to end.
     has_ended: bool,
 }
 
 /// A forked child has none of its parent's threads.
-static THREADS: PerProcess<Threads> = PerProcess::new(Threads::default);
+static THREADS: PerProcess<InterpreterThreads> = PerProcess::new(InterpreterThreads::default);
 
 /// Kept by a thread while it runs Python code, or waits for it.
-pub(crate) struct InInterpreter(());
+pub(crate) struct InterpreterGuard(());
 
-impl InInterpreter {
+impl InterpreterGuard {
     /// Returns `None` once the interpreter is about to end: it must not be entered any more.
     pub(crate) fn enter() -> Option<Self> {
         let mut entered = lock(&THREADS.get().entered);
@@ -45,7 +45,7 @@ impl InInterpreter {
     }
 }
 
-impl Drop for InInterpreter {
+impl Drop for InterpreterGuard {
     fn drop(&mut self) {
         let threads = THREADS.get();
         let mut entered = lock(&threads.entered);

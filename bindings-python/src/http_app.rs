@@ -15,7 +15,7 @@ use http::header::{CONTENT_LENGTH, TRANSFER_ENCODING};
 use http::{HeaderName, HeaderValue, Method, Request, Response, Uri, Version};
 use mcpline::TraceContext;
 use mcpline::foreign::options::HttpServingOptions;
-use mcpline::foreign::{self, BodyFeed, MAX_PIECE_BYTES, RequestBody, ResponseBody, SharingUse};
+use mcpline::foreign::{self, BodyFeed, MAX_PIECE_BYTES, RequestBody, ResponseBody, SharingGuard};
 use mcpline::transport::http::{Body, HttpOptions, HttpService, MountPrefix, RemoteAddress};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList, PyString};
@@ -46,7 +46,7 @@ pub(crate) struct HttpApp {
     shutdown_timeout: Duration,
     verify: Verifier,
     /// Until the application ends.
-    sharing: Mutex<Option<SharingUse>>,
+    sharing: Mutex<Option<SharingGuard>>,
 }
 
 #[pymethods]
@@ -95,7 +95,7 @@ impl HttpApp {
         py: Python<'py>,
         scope: &Bound<'_, PyDict>,
         span: Option<HashMap<String, String>>,
-    ) -> PyResult<(Option<Bound<'py, PyAny>>, Option<Exchange>)> {
+    ) -> PyResult<(Option<Bound<'py, PyAny>>, Option<HttpExchange>)> {
         let runtime = self.runtime(py)?;
         let (mut request, feed) = request(scope)?;
         if let Some(span) = span {
@@ -108,7 +108,7 @@ impl HttpApp {
         let service = self.service.clone();
         let mut answering: Answering = Box::pin(async move { service.handle(request).await });
         let response = self.poll(py, &runtime, &mut answering, false)?;
-        let exchange = |waiting| Exchange {
+        let exchange = |waiting| HttpExchange {
             runtime: runtime.handle().clone(),
             hub: self.hub.clone(),
             waiting: Mutex::new(Some(waiting)),
@@ -136,7 +136,7 @@ impl HttpApp {
     fn feed<'py>(
         &self,
         py: Python<'py>,
-        exchange: &Bound<'_, Exchange>,
+        exchange: &Bound<'_, HttpExchange>,
         piece: &[u8],
         more: bool,
     ) -> PyResult<Option<Bound<'py, PyAny>>> {
@@ -244,7 +244,7 @@ fn poll_now(answering: &mut Answering) -> Option<Response<Body>> {
 
 /// One request that is being answered.
 #[pyclass(frozen, module = "mcpline._native")]
-pub(crate) struct Exchange {
+pub(crate) struct HttpExchange {
     runtime: Handle,
     hub: Arc<Hub>,
     /// The rest of the response, until it is requested.
@@ -299,7 +299,7 @@ enum ExchangeStage {
 }
 
 #[pymethods]
-impl Exchange {
+impl HttpExchange {
     /// Sets the result of `future` to the available part of the answer, once there is one.
     fn answer_into(&self, py: Python<'_>, future: Py<PyAny>) -> PyResult<()> {
         let Some(ExchangeStage::PartialResponse(answering)) = lock(&self.waiting).take() else {
@@ -366,7 +366,7 @@ impl Exchange {
     }
 }
 
-impl Exchange {
+impl HttpExchange {
     fn open(&self) -> mpsc::UnboundedReceiver<Py<PyAny>> {
         let (wants, wanted) = mpsc::unbounded_channel();
         *lock(&self.wants) = Some(wants);

@@ -36,7 +36,7 @@ mod serving;
 mod session_states;
 mod sharing;
 mod verifier;
-mod wake;
+mod wakeup_fd;
 mod workers;
 
 use pyo3::prelude::*;
@@ -61,7 +61,7 @@ mod _native {
     #[pymodule_export]
     use crate::event_loop::Loop;
     #[pymodule_export]
-    use crate::http_app::{Exchange, HttpApp, MetadataEndpoint};
+    use crate::http_app::{HttpApp, HttpExchange, MetadataEndpoint};
     #[cfg(unix)]
     #[pymodule_export]
     use crate::io_driver::IoDriver;

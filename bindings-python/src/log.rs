@@ -18,7 +18,7 @@ use pyo3::types::{PyBytes, PyDict};
 use tracing::Level;
 
 use crate::event_loop::lock;
-use crate::exit::{self, END_TIMEOUT, InInterpreter};
+use crate::exit::{self, END_TIMEOUT, InterpreterGuard};
 use crate::per_process::PerProcess;
 use crate::runtime::{keep_state_of_this_thread, release_thread_state};
 
@@ -235,7 +235,7 @@ pub(crate) async fn flush() {
     let flushing = tokio::task::spawn_blocking(|| {
         wait_for_entries();
         foreign::flush_traffic(END_TIMEOUT);
-        if let Some(_entered) = InInterpreter::enter() {
+        if let Some(_entered) = InterpreterGuard::enter() {
             // Errors of other code's streams cannot be reported.
             let _ = Python::try_attach(|py| {
                 let stdout = py.import("sys")?.getattr("stdout")?;
@@ -302,7 +302,7 @@ pub(crate) fn end() {
 
 /// Keeps the thread's Python state, imports `logging`, and makes the interpreter end this thread before `logging` closes its handlers.
 fn prepare() {
-    let Some(_entered) = InInterpreter::enter() else {
+    let Some(_entered) = InterpreterGuard::enter() else {
         return;
     };
     let is_not_first = Python::try_attach(|py| has_imported(py, "threading"));
@@ -344,7 +344,7 @@ fn hand_over(entry: LogEntry, traces: &mut RecentTraces) {
         let _ = passed_on.try_send(());
         return;
     }
-    let Some(_entered) = InInterpreter::enter() else {
+    let Some(_entered) = InterpreterGuard::enter() else {
         return;
     };
     LOG.get().waiting.fetch_sub(1, Ordering::Relaxed);

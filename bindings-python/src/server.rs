@@ -14,7 +14,7 @@ use mcpline::foreign::options::{
 };
 use mcpline::foreign::{
     self, Feature, FeatureKey, ForeignSharing, MAX_RUNNING_FUNCTIONS, OpenApiFunctions,
-    OpenApiImport, ServingRole, SharingFunctions, SharingUse, WorkerProgram,
+    OpenApiImport, ServingRole, SharingFunctions, SharingGuard, WorkerProgram,
 };
 use mcpline::protocol::vocabulary::{Implementation, JsonObject};
 use mcpline::server::{CallKind, Completer};
@@ -81,12 +81,12 @@ impl Server {
     }
 
     /// Announces that shared state of the program is used soon, for a transport that is about to be served.
-    pub(crate) fn prepare_sharing(&self) -> Option<SharingUse> {
+    pub(crate) fn prepare_sharing(&self) -> Option<SharingGuard> {
         self.sharing.as_ref().map(ForeignSharing::prepare)
     }
 
     /// Begins to use shared state of the program, for a transport that is served. Handlers can run.
-    pub(crate) fn enter_sharing(&self, runtime: &Runtime) -> Option<SharingUse> {
+    pub(crate) fn enter_sharing(&self, runtime: &Runtime) -> Option<SharingGuard> {
         let sharing = self.sharing.as_ref()?;
         Some(sharing.enter(runtime.handle()))
     }

@@ -3,14 +3,14 @@
 use std::sync::{Arc, Mutex};
 
 use mcpline::Error;
-use mcpline::foreign::SharingUse;
+use mcpline::foreign::SharingGuard;
 use mcpline::transport::{Stop, Transport};
 use pyo3::prelude::*;
 
 use crate::errors;
 use crate::event_loop::{Event, FutureValue, Hub, lock};
 use crate::runtime::Runtime;
-use crate::wake::Wake;
+use crate::wakeup_fd::WakeupFd;
 
 /// A transport that is being served.
 #[pyclass(frozen, module = "mcpline._native")]
@@ -28,9 +28,9 @@ pub(crate) struct Serving {
 struct Shared {
     state: Mutex<State>,
     /// A pipe, because signals are written to it as well.
-    wake: Wake,
+    wake: WakeupFd,
     /// Until the transport has ended.
-    sharing: Mutex<Option<SharingUse>>,
+    sharing: Mutex<Option<SharingGuard>>,
 }
 
 #[derive(Default)]
@@ -64,7 +64,7 @@ impl Serving {
         stop: Stop,
         description: Description,
     ) -> PyResult<Self> {
-        let wake = Wake::pipe().map_err(|error| errors::transport(py, &error.to_string()))?;
+        let wake = WakeupFd::pipe().map_err(|error| errors::transport(py, &error.to_string()))?;
         let sharing = match description.has_workers {
             // The workers use it.
             true => None,

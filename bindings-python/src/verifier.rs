@@ -10,7 +10,7 @@ use pyo3::types::{PyBytes, PyString};
 use pyo3::{PyTraverseError, PyVisit};
 
 use crate::event_loop::lock;
-use crate::exit::InInterpreter;
+use crate::exit::InterpreterGuard;
 
 /// A function that is called with a token. It returns the caller as JSON bytes, or the reason for a rejection as a
 /// string.
@@ -40,7 +40,7 @@ impl Verifier {
     }
 
     fn check(&self, token: &str) -> Result<Caller, VerifyError> {
-        let _entered = InInterpreter::enter()
+        let _entered = InterpreterGuard::enter()
             .ok_or_else(|| failed(&"the Python interpreter is shutting down"))?;
         Python::attach(|py| {
             let function = lock(&self.0)

@@ -123,7 +123,7 @@ public:
   ///
   /// Fails with `MCPL_RPC_ERROR` if not. Pass the Error on: the client then gets the challenge for the scopes.
   Fallible<void> require_scopes(std::string_view scopes) const {
-    return detail::done(mcpl_call_require_scopes(used(), detail::Short(scopes).get()));
+    return detail::done(mcpl_call_require_scopes(used(), detail::CString(scopes).get()));
   }
 
   /// Returns whether the request was cancelled or the call has ended.
@@ -142,24 +142,24 @@ public:
 
   /// Reports progress, if the client requested it. `total` is NAN if unknown.
   Fallible<void> progress(double progress, double total = std::nan(""), std::string_view message = {}) {
-    return detail::done(mcpl_call_progress(used(), progress, total, detail::Short(message).or_null()));
+    return detail::done(mcpl_call_progress(used(), progress, total, detail::CString(message).or_null()));
   }
 
   /// Sends a log message with JSON data to the client.
   ///
   /// Revision 2026-07-28 deprecates logging to the client: write to stderr or use OpenTelemetry instead.
   Fallible<void> log(mcpl_log_level level, const JsonText &data, std::string_view logger = {}) {
-    return detail::done(mcpl_call_log(used(), level, detail::Short(logger).or_null(), data.data(), data.size()));
+    return detail::done(mcpl_call_log(used(), level, detail::CString(logger).or_null(), data.data(), data.size()));
   }
 
   /// Sends a log message with text to the client.
   Fallible<void> log_text(mcpl_log_level level, std::string_view text, std::string_view logger = {}) {
-    return detail::done(mcpl_call_log_text(used(), level, detail::Short(logger).or_null(), text.data(), text.size()));
+    return detail::done(mcpl_call_log_text(used(), level, detail::CString(logger).or_null(), text.data(), text.size()));
   }
 
   /// Sends a custom notification on the call's stream. `params` is an object, or nullptr for none.
   Fallible<void> notify(std::string_view method, const JsonText &params = nullptr) {
-    return detail::done(mcpl_call_notify(used(), detail::Short(method).get(), params.data(), params.size()));
+    return detail::done(mcpl_call_notify(used(), detail::CString(method).get(), params.data(), params.size()));
   }
 
   /// Closes the HTTP response stream while the call continues; the client reconnects for the rest (2025-11-25).
@@ -173,7 +173,7 @@ public:
                                std::string_view key = {}) {
     char *result = nullptr;
     std::size_t length = 0;
-    MCPLINE_CHECK(mcpl_call_request_input_wait(used(), detail::Short(key).or_null(), method, params.data(),
+    MCPLINE_CHECK(mcpl_call_request_input_wait(used(), detail::CString(key).or_null(), method, params.data(),
                                                params.size(), &result, &length));
     return Json(detail::taken(result, length));
   }
@@ -201,7 +201,7 @@ public:
   Fallible<Json> send_request(std::string_view method, const JsonText &params = nullptr, std::string_view key = {}) {
     char *result = nullptr;
     std::size_t length = 0;
-    MCPLINE_CHECK(mcpl_call_send_request_wait(used(), detail::Short(key).or_null(), detail::Short(method).get(),
+    MCPLINE_CHECK(mcpl_call_send_request_wait(used(), detail::CString(key).or_null(), detail::CString(method).get(),
                                               params.data(), params.size(), &result, &length));
     return Json(detail::taken(result, length));
   }
@@ -236,7 +236,7 @@ public:
   /// Replies with binary data: an image or audio (tool), or a blob (resource).
   Fallible<void> reply(const Bytes &bytes) {
     return end(mcpl_call_reply_bytes(used(), bytes.bytes.data(), bytes.bytes.size(),
-                                     detail::Short(bytes.mime_type).or_null()));
+                                     detail::CString(bytes.mime_type).or_null()));
   }
 
   /// Replies with content blocks (tool), messages (prompt) or contents (resource).
@@ -294,17 +294,17 @@ public:
 
   /// Fails with a JSON-RPC error.
   Fallible<void> fail_rpc(std::int64_t code, std::string_view message, const JsonText &data = nullptr) {
-    return end(mcpl_call_fail_rpc(used(), code, detail::Short(message).get(), data.data(), data.size()));
+    return end(mcpl_call_fail_rpc(used(), code, detail::CString(message).get(), data.data(), data.size()));
   }
 
   /// Fails with an internal error: `message` goes to the diagnostics and is not sent to the client.
   Fallible<void> fail_internal(std::string_view message) {
-    return end(mcpl_call_fail_internal(used(), detail::Short(message).get()));
+    return end(mcpl_call_fail_internal(used(), detail::CString(message).get()));
   }
 
   /// Fails because the resource does not exist: the one with this URI, or without a URI the one that the client reads.
   Fallible<void> fail_resource_not_found(std::string_view uri = {}) {
-    return end(mcpl_call_fail_resource_not_found(used(), detail::Short(uri).or_null()));
+    return end(mcpl_call_fail_resource_not_found(used(), detail::CString(uri).or_null()));
   }
 
   /// Fails because the user must open URLs first: an array of `elicitation/create` parameters in URL mode.
@@ -564,7 +564,7 @@ template <class F>
 Fallible<void> Call::request_input_then(mcpl_input_request_method method, const JsonText &params, F &&then,
                                         std::string_view key) {
   using UserData = std::decay_t<F>;
-  const detail::Short named(key);
+  const detail::CString named(key);
   auto kept = std::make_unique<UserData>(std::forward<F>(then));
   // The continuation may run and end the call before this returns: this object no longer owns it.
   mcpl_call *const waiting = release();

@@ -31,12 +31,12 @@ public:
 
   /// Reports that the peer has disconnected. `reason` is empty for a normal end.
   Fallible<void> hang_up(std::string_view reason = {}) const {
-    return detail::done(mcpl_channel_hang_up(channel_, detail::Short(reason).or_null()));
+    return detail::done(mcpl_channel_hang_up(channel_, detail::CString(reason).or_null()));
   }
 
   /// Reports the outcome of Transport::open. `failure` is empty if the channel is open.
   Fallible<void> opened(std::string_view failure = {}) const {
-    return detail::done(mcpl_channel_opened(channel_, detail::Short(failure).or_null()));
+    return detail::done(mcpl_channel_opened(channel_, detail::CString(failure).or_null()));
   }
 
   /// Returns the C handle.

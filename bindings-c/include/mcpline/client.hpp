@@ -30,7 +30,7 @@ public:
 
   /// Creates an unconnected client. `name` and `version` are sent to servers.
   static Fallible<Client> create(std::string_view name, std::string_view version) {
-    mcpl_client *const client = mcpl_client_new(detail::Short(name).get(), detail::Short(version).get());
+    mcpl_client *const client = mcpl_client_new(detail::CString(name).get(), detail::CString(version).get());
     MCPLINE_CHECK_HANDLE(client);
     return Client(client);
   }
@@ -52,26 +52,27 @@ public:
 #if defined(MCPLINE_HAS_AUTH)
   /// Sets the access token for servers at a URL, without `Bearer`. Call it before connecting.
   Fallible<void> set_bearer(std::string_view token) {
-    return detail::done(mcpl_client_set_bearer(client_.get(), detail::Short(token).get()));
+    return detail::done(mcpl_client_set_bearer(client_.get(), detail::CString(token).get()));
   }
 #endif
 
 #if defined(MCPLINE_HAS_HTTP)
   /// Sets a header for servers at a URL. Call it before connecting.
   Fallible<void> set_header(std::string_view name, std::string_view value) {
-    return detail::done(mcpl_client_set_header(client_.get(), detail::Short(name).get(), detail::Short(value).get()));
+    return detail::done(
+        mcpl_client_set_header(client_.get(), detail::CString(name).get(), detail::CString(value).get()));
   }
 #endif
 
 #if defined(MCPLINE_HAS_STDIO)
   /// Sets an environment variable of the process that the client starts. Call it before connecting.
   Fallible<void> set_env(std::string_view name, std::string_view value) {
-    return detail::done(mcpl_client_set_env(client_.get(), detail::Short(name).get(), detail::Short(value).get()));
+    return detail::done(mcpl_client_set_env(client_.get(), detail::CString(name).get(), detail::CString(value).get()));
   }
 
   /// Sets the working directory of the process that the client starts. Call it before connecting.
   Fallible<void> set_cwd(std::string_view path) {
-    return detail::done(mcpl_client_set_cwd(client_.get(), detail::Short(path).get()));
+    return detail::done(mcpl_client_set_cwd(client_.get(), detail::CString(path).get()));
   }
 #endif
 
@@ -104,7 +105,7 @@ public:
   /// return an object. Call it before connecting.
   template <class F> Fallible<void> on_request(std::string_view method, F &&handler) {
     using UserData = std::decay_t<F>;
-    return detail::done(mcpl_client_on_request(client_.get(), detail::Short(method).get(),
+    return detail::done(mcpl_client_on_request(client_.get(), detail::CString(method).get(),
                                                &detail::input_request<UserData>, new UserData(std::forward<F>(handler)),
                                                &detail::destroy<UserData>));
   }
@@ -113,7 +114,7 @@ public:
   /// `on_elicit` and return the method's result. Call it before connecting.
   template <class F> Fallible<void> on_result_type(std::string_view result_type, F &&handler) {
     using UserData = std::decay_t<F>;
-    return detail::done(mcpl_client_on_result_type(client_.get(), detail::Short(result_type).get(),
+    return detail::done(mcpl_client_on_result_type(client_.get(), detail::CString(result_type).get(),
                                                    &detail::input_request<UserData>,
                                                    new UserData(std::forward<F>(handler)), &detail::destroy<UserData>));
   }
@@ -234,7 +235,7 @@ public:
   /// Sets the target of `open`: a URL. For `options` see mcpl_client_set_url.
   Fallible<void> set_url(std::string_view url, const JsonText &options = nullptr) {
     const std::string text = options.text();
-    return detail::done(mcpl_client_set_url(client_.get(), detail::Short(url).get(),
+    return detail::done(mcpl_client_set_url(client_.get(), detail::CString(url).get(),
                                             options.data() == nullptr ? nullptr : text.c_str()));
   }
 #endif
@@ -257,7 +258,7 @@ public:
 #if defined(MCPLINE_HAS_STDIO)
   /// Sets the target of `open`: the path of a Unix socket.
   Fallible<void> set_socket(std::string_view path) {
-    return detail::done(mcpl_client_set_socket(client_.get(), detail::Short(path).get()));
+    return detail::done(mcpl_client_set_socket(client_.get(), detail::CString(path).get()));
   }
 #endif
 
@@ -269,13 +270,14 @@ public:
   /// Sets the target of `open`: a server in this process, whose handlers see the principal and the headers in
   /// `options`; see mcpl_client_set_server_with.
   Fallible<void> set_server(Server &server, const JsonText &options) {
-    return detail::done(mcpl_client_set_server_with(client_.get(), server.get(), detail::Short(options.text()).get()));
+    return detail::done(
+        mcpl_client_set_server_with(client_.get(), server.get(), detail::CString(options.text()).get()));
   }
 
   /// Sets the target of `open`: a server in the configuration file of a host; see mcpl_client_set_config.
   Fallible<void> set_config(std::string_view path, std::string_view name = {}) {
     return detail::done(
-        mcpl_client_set_config(client_.get(), detail::Short(path).get(), detail::Short(name).or_null()));
+        mcpl_client_set_config(client_.get(), detail::CString(path).get(), detail::CString(name).or_null()));
   }
 
   /// Returns the id of the server's process, if the client has started it and is connected to it; otherwise 0.
@@ -334,7 +336,7 @@ public:
   /// Sends a request and returns its result. `params` is an object, or nullptr for none.
   Fallible<Json> request(std::string_view method, const JsonText &params,
                          const RequestOptions &options = detail::default_options()) {
-    const detail::Short called(method);
+    const detail::CString called(method);
     return wait(options, [&](const mcpl_request_options *table, char **result, std::size_t *length) {
       return mcpl_client_request(client_.get(), called.get(), params.data(), params.size(), table, result, length);
     });
@@ -343,7 +345,7 @@ public:
   /// Asynchronous version that returns a future.
   Fallible<Pending<Json>> request_async(std::string_view method, const JsonText &params,
                                         const RequestOptions &options = detail::default_options()) {
-    const detail::Short called(method);
+    const detail::CString called(method);
     return later(options,
                  [&](const mcpl_request_options *table, mcpl_result_callback done, void *user, mcpl_request **request) {
                    return mcpl_client_request_async(client_.get(), called.get(), params.data(), params.size(), table,
@@ -355,7 +357,7 @@ public:
   template <class F, Callback<F> = 0>
   Fallible<Request> request_async(std::string_view method, const JsonText &params, F &&done,
                                   const RequestOptions &options = detail::default_options()) {
-    const detail::Short called(method);
+    const detail::CString called(method);
     return begin(
         std::forward<F>(done), options,
         [&](const mcpl_request_options *table, mcpl_result_callback callback, void *user, mcpl_request **request) {
@@ -367,7 +369,7 @@ public:
   /// Calls a tool and returns its CallToolResult. `arguments` is an object, or nullptr for none.
   Fallible<Json> call_tool(std::string_view name, const JsonText &arguments,
                            const RequestOptions &options = detail::default_options()) {
-    const detail::Short called(name);
+    const detail::CString called(name);
     return wait(options, [&](const mcpl_request_options *table, char **result, std::size_t *length) {
       return mcpl_client_call_tool(client_.get(), called.get(), arguments.data(), arguments.size(), table, result,
                                    length);
@@ -377,7 +379,7 @@ public:
   /// Asynchronous version that returns a future.
   Fallible<Pending<Json>> call_tool_async(std::string_view name, const JsonText &arguments,
                                           const RequestOptions &options = detail::default_options()) {
-    const detail::Short called(name);
+    const detail::CString called(name);
     return later(options,
                  [&](const mcpl_request_options *table, mcpl_result_callback done, void *user, mcpl_request **request) {
                    return mcpl_client_call_tool_async(client_.get(), called.get(), arguments.data(), arguments.size(),
@@ -389,7 +391,7 @@ public:
   template <class F, Callback<F> = 0>
   Fallible<Request> call_tool_async(std::string_view name, const JsonText &arguments, F &&done,
                                     const RequestOptions &options = detail::default_options()) {
-    const detail::Short called(name);
+    const detail::CString called(name);
     return begin(
         std::forward<F>(done), options,
         [&](const mcpl_request_options *table, mcpl_result_callback callback, void *user, mcpl_request **request) {
@@ -500,7 +502,7 @@ public:
 
   /// Reads a resource and returns a ReadResourceResult.
   Fallible<Json> read_resource(std::string_view uri, const RequestOptions &options = detail::default_options()) {
-    const detail::Short address(uri);
+    const detail::CString address(uri);
     return wait(options, [&](const mcpl_request_options *table, char **result, std::size_t *length) {
       return mcpl_client_read_resource(client_.get(), address.get(), table, result, length);
     });
@@ -509,7 +511,7 @@ public:
   /// Asynchronous version that returns a future.
   Fallible<Pending<Json>> read_resource_async(std::string_view uri,
                                               const RequestOptions &options = detail::default_options()) {
-    const detail::Short address(uri);
+    const detail::CString address(uri);
     return later(options,
                  [&](const mcpl_request_options *table, mcpl_result_callback done, void *user, mcpl_request **request) {
                    return mcpl_client_read_resource_async(client_.get(), address.get(), table, done, user, request);
@@ -520,7 +522,7 @@ public:
   template <class F, Callback<F> = 0>
   Fallible<Request> read_resource_async(std::string_view uri, F &&done,
                                         const RequestOptions &options = detail::default_options()) {
-    const detail::Short address(uri);
+    const detail::CString address(uri);
     return begin(
         std::forward<F>(done), options,
         [&](const mcpl_request_options *table, mcpl_result_callback callback, void *user, mcpl_request **request) {
@@ -531,7 +533,7 @@ public:
   /// Gets a prompt and returns a GetPromptResult. `arguments` is an object of strings, or nullptr for none.
   Fallible<Json> get_prompt(std::string_view name, const JsonText &arguments,
                             const RequestOptions &options = detail::default_options()) {
-    const detail::Short called(name);
+    const detail::CString called(name);
     return wait(options, [&](const mcpl_request_options *table, char **result, std::size_t *length) {
       return mcpl_client_get_prompt(client_.get(), called.get(), arguments.data(), arguments.size(), table, result,
                                     length);
@@ -541,7 +543,7 @@ public:
   /// Asynchronous version that returns a future.
   Fallible<Pending<Json>> get_prompt_async(std::string_view name, const JsonText &arguments,
                                            const RequestOptions &options = detail::default_options()) {
-    const detail::Short called(name);
+    const detail::CString called(name);
     return later(options,
                  [&](const mcpl_request_options *table, mcpl_result_callback done, void *user, mcpl_request **request) {
                    return mcpl_client_get_prompt_async(client_.get(), called.get(), arguments.data(), arguments.size(),
@@ -553,7 +555,7 @@ public:
   template <class F, Callback<F> = 0>
   Fallible<Request> get_prompt_async(std::string_view name, const JsonText &arguments, F &&done,
                                      const RequestOptions &options = detail::default_options()) {
-    const detail::Short called(name);
+    const detail::CString called(name);
     return begin(
         std::forward<F>(done), options,
         [&](const mcpl_request_options *table, mcpl_result_callback callback, void *user, mcpl_request **request) {
@@ -644,7 +646,7 @@ public:
 
   /// Subscribes to updates to a resource.
   Fallible<void> subscribe(std::string_view uri, const RequestOptions &options = detail::default_options()) {
-    const detail::Short address(uri);
+    const detail::CString address(uri);
     return perform(options, [&](const mcpl_request_options *table) {
       return mcpl_client_subscribe(client_.get(), address.get(), table);
     });
@@ -653,7 +655,7 @@ public:
   /// Asynchronous version that returns a future; its value is null.
   Fallible<Pending<Json>> subscribe_async(std::string_view uri,
                                           const RequestOptions &options = detail::default_options()) {
-    const detail::Short address(uri);
+    const detail::CString address(uri);
     return later(options,
                  [&](const mcpl_request_options *table, mcpl_result_callback done, void *user, mcpl_request **request) {
                    return mcpl_client_subscribe_async(client_.get(), address.get(), table, done, user, request);
@@ -664,7 +666,7 @@ public:
   template <class F, Callback<F> = 0>
   Fallible<Request> subscribe_async(std::string_view uri, F &&done,
                                     const RequestOptions &options = detail::default_options()) {
-    const detail::Short address(uri);
+    const detail::CString address(uri);
     return begin(
         std::forward<F>(done), options,
         [&](const mcpl_request_options *table, mcpl_result_callback callback, void *user, mcpl_request **request) {
@@ -674,7 +676,7 @@ public:
 
   /// Unsubscribes from updates to a resource.
   Fallible<void> unsubscribe(std::string_view uri, const RequestOptions &options = detail::default_options()) {
-    const detail::Short address(uri);
+    const detail::CString address(uri);
     return perform(options, [&](const mcpl_request_options *table) {
       return mcpl_client_unsubscribe(client_.get(), address.get(), table);
     });
@@ -683,7 +685,7 @@ public:
   /// Asynchronous version that returns a future; its value is null.
   Fallible<Pending<Json>> unsubscribe_async(std::string_view uri,
                                             const RequestOptions &options = detail::default_options()) {
-    const detail::Short address(uri);
+    const detail::CString address(uri);
     return later(options,
                  [&](const mcpl_request_options *table, mcpl_result_callback done, void *user, mcpl_request **request) {
                    return mcpl_client_unsubscribe_async(client_.get(), address.get(), table, done, user, request);
@@ -694,7 +696,7 @@ public:
   template <class F, Callback<F> = 0>
   Fallible<Request> unsubscribe_async(std::string_view uri, F &&done,
                                       const RequestOptions &options = detail::default_options()) {
-    const detail::Short address(uri);
+    const detail::CString address(uri);
     return begin(
         std::forward<F>(done), options,
         [&](const mcpl_request_options *table, mcpl_result_callback callback, void *user, mcpl_request **request) {
@@ -722,13 +724,13 @@ public:
 
   /// Sends a notification. `params` is an object, or nullptr for none.
   Fallible<void> notify(std::string_view method, const JsonText &params) {
-    const detail::Short called(method);
+    const detail::CString called(method);
     return detail::done(mcpl_client_notify(client_.get(), called.get(), params.data(), params.size()));
   }
 
   /// Asynchronous version that returns a future; its value is null.
   Fallible<Pending<Json>> notify_async(std::string_view method, const JsonText &params) {
-    const detail::Short called(method);
+    const detail::CString called(method);
     return later({}, [&](const mcpl_request_options *, mcpl_result_callback done, void *user, mcpl_request **request) {
       return mcpl_client_notify_async(client_.get(), called.get(), params.data(), params.size(), done, user, request);
     });
@@ -737,7 +739,7 @@ public:
   /// Asynchronous version that calls `done(const Outcome &)` when the request ends.
   template <class F, Callback<F> = 0>
   Fallible<Request> notify_async(std::string_view method, const JsonText &params, F &&done) {
-    const detail::Short called(method);
+    const detail::CString called(method);
     return begin(std::forward<F>(done), {},
                  [&](const mcpl_request_options *, mcpl_result_callback callback, void *user, mcpl_request **request) {
                    return mcpl_client_notify_async(client_.get(), called.get(), params.data(), params.size(), callback,

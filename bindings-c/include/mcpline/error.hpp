@@ -281,9 +281,9 @@ inline std::string taken(char *text) {
 
 /// A short string for C, which ends with a zero byte. One that contains a zero byte throws, or without exceptions
 /// becomes a string that C refuses, because it is not UTF-8.
-class Short {
+class CString {
 public:
-  Short(std::string_view text) : text_(text) {
+  CString(std::string_view text) : text_(text) {
     if (text_.find('\0') != std::string::npos) {
 #if MCPLINE_EXCEPTIONS
       throw Error(MCPL_USAGE_ERROR, "a name, an address or a message must not contain a zero byte");

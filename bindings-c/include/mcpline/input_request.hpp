@@ -37,7 +37,7 @@ public:
 
   /// Answers with a JSON-RPC error.
   Fallible<void> refuse(std::int64_t code, std::string_view message, const JsonText &data = nullptr) {
-    return end(mcpl_input_request_refuse(request_, code, detail::Short(message).get(), data.data(), data.size()));
+    return end(mcpl_input_request_refuse(request_, code, detail::CString(message).get(), data.data(), data.size()));
   }
 
   /// Answers with the error of another function: see mcpl_input_request_fail.

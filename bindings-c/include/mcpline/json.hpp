@@ -77,7 +77,7 @@ public:
     const char *value = nullptr;
     std::size_t length = 0;
     const mcpl_status status =
-        mcpl_json_find(text_.data(), text_.size(), detail::Short(pointer).get(), &value, &length);
+        mcpl_json_find(text_.data(), text_.size(), detail::CString(pointer).get(), &value, &length);
     if (status == MCPL_NOT_FOUND) {
       return std::optional<Json>();
     }
@@ -89,7 +89,7 @@ public:
   Fallible<Json> at(std::string_view pointer) const {
     const char *value = nullptr;
     std::size_t length = 0;
-    MCPLINE_CHECK(mcpl_json_find(text_.data(), text_.size(), detail::Short(pointer).get(), &value, &length));
+    MCPLINE_CHECK(mcpl_json_find(text_.data(), text_.size(), detail::CString(pointer).get(), &value, &length));
     return Json(owner_, std::string_view(value, length));
   }
 
@@ -97,28 +97,28 @@ public:
   Fallible<std::string> string(std::string_view pointer = "") const {
     char *value = nullptr;
     std::size_t length = 0;
-    MCPLINE_CHECK(mcpl_json_string(text_.data(), text_.size(), detail::Short(pointer).get(), &value, &length));
+    MCPLINE_CHECK(mcpl_json_string(text_.data(), text_.size(), detail::CString(pointer).get(), &value, &length));
     return detail::taken(value, length);
   }
 
   /// Returns the integer at `pointer`.
   Fallible<std::int64_t> int64(std::string_view pointer = "") const {
     std::int64_t value = 0;
-    MCPLINE_CHECK(mcpl_json_int64(text_.data(), text_.size(), detail::Short(pointer).get(), &value));
+    MCPLINE_CHECK(mcpl_json_int64(text_.data(), text_.size(), detail::CString(pointer).get(), &value));
     return value;
   }
 
   /// Returns the number at `pointer`.
   Fallible<double> number(std::string_view pointer = "") const {
     double value = 0;
-    MCPLINE_CHECK(mcpl_json_double(text_.data(), text_.size(), detail::Short(pointer).get(), &value));
+    MCPLINE_CHECK(mcpl_json_double(text_.data(), text_.size(), detail::CString(pointer).get(), &value));
     return value;
   }
 
   /// Returns the boolean at `pointer`.
   Fallible<bool> boolean(std::string_view pointer = "") const {
     bool value = false;
-    MCPLINE_CHECK(mcpl_json_bool(text_.data(), text_.size(), detail::Short(pointer).get(), &value));
+    MCPLINE_CHECK(mcpl_json_bool(text_.data(), text_.size(), detail::CString(pointer).get(), &value));
     return value;
   }
 
@@ -145,7 +145,7 @@ public:
   /// Returns the number of members or elements of the value at `pointer`.
   Fallible<std::size_t> count(std::string_view pointer = "") const {
     std::size_t count = 0;
-    MCPLINE_CHECK(mcpl_json_count(text_.data(), text_.size(), detail::Short(pointer).get(), &count));
+    MCPLINE_CHECK(mcpl_json_count(text_.data(), text_.size(), detail::CString(pointer).get(), &count));
     return count;
   }
 
@@ -227,7 +227,7 @@ public:
   /// Ends the innermost array.
   Writer &end_array() { return mcpl_json_end_array(json_.get()), *this; }
   /// Writes the name of the next member.
-  Writer &name(std::string_view name) { return mcpl_json_name(json_.get(), detail::Short(name).get()), *this; }
+  Writer &name(std::string_view name) { return mcpl_json_name(json_.get(), detail::CString(name).get()), *this; }
   /// Writes a string.
   Writer &put(std::string_view text) { return mcpl_json_put_string(json_.get(), text.data(), text.size()), *this; }
   /// Writes a string.

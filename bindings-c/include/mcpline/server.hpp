@@ -91,7 +91,7 @@ public:
 
   /// Creates a server with default options. `name` and `version` are sent to clients.
   static Fallible<Server> create(std::string_view name, std::string_view version) {
-    mcpl_server *const server = mcpl_server_new(detail::Short(name).get(), detail::Short(version).get());
+    mcpl_server *const server = mcpl_server_new(detail::CString(name).get(), detail::CString(version).get());
     MCPLINE_CHECK_HANDLE(server);
     return Server(server);
   }
@@ -109,12 +109,12 @@ public:
 
   /// Sets the title, a name for people. Call it before features are added and the server is served.
   Fallible<void> set_title(std::string_view title) {
-    return detail::done(mcpl_server_set_title(server_.get(), detail::Short(title).or_null()));
+    return detail::done(mcpl_server_set_title(server_.get(), detail::CString(title).or_null()));
   }
 
   /// Sets how to use the server, for the model. Call it before features are added and the server is served.
   Fallible<void> set_instructions(std::string_view instructions) {
-    return detail::done(mcpl_server_set_instructions(server_.get(), detail::Short(instructions).or_null()));
+    return detail::done(mcpl_server_set_instructions(server_.get(), detail::CString(instructions).or_null()));
   }
 
   /// Sets how long calls in flight may continue when the server stops; `no_timeout` is no limit. Call it before
@@ -148,17 +148,17 @@ public:
 
   /// Sets the path of the MCP endpoint of HTTP servers that are started afterwards: see mcpl_server_set_http_path.
   Fallible<void> set_http_path(std::string_view path) {
-    return detail::done(mcpl_server_set_http_path(server_.get(), detail::Short(path).get()));
+    return detail::done(mcpl_server_set_http_path(server_.get(), detail::CString(path).get()));
   }
 
   /// Accepts a `Host` header at HTTP servers that are started afterwards: see mcpl_server_add_allowed_host.
   Fallible<void> add_allowed_host(std::string_view host) {
-    return detail::done(mcpl_server_add_allowed_host(server_.get(), detail::Short(host).get()));
+    return detail::done(mcpl_server_add_allowed_host(server_.get(), detail::CString(host).get()));
   }
 
   /// Accepts an `Origin` header at HTTP servers that are started afterwards: see mcpl_server_add_allowed_origin.
   Fallible<void> add_allowed_origin(std::string_view origin) {
-    return detail::done(mcpl_server_add_allowed_origin(server_.get(), detail::Short(origin).get()));
+    return detail::done(mcpl_server_add_allowed_origin(server_.get(), detail::CString(origin).get()));
   }
 #endif
 
@@ -170,7 +170,7 @@ public:
   Fallible<void> add_tool(std::string_view name, std::string_view description, const JsonText &input_schema,
                           F &&handler) {
     const std::string schema = input_schema.text();
-    const detail::Short named(name), described(description);
+    const detail::CString named(name), described(description);
     return detail::done(mcpl_server_add_tool(
         server_.get(), named.get(), described.get(), input_schema.data() == nullptr ? nullptr : schema.c_str(),
         &detail::handle<detail::Feature::tool, std::decay_t<F>>, new std::decay_t<F>(std::forward<F>(handler)),
@@ -186,7 +186,7 @@ public:
   /// Adds a resource. `mime_type` may be empty.
   template <class F>
   Fallible<void> add_resource(std::string_view uri, std::string_view name, std::string_view mime_type, F &&handler) {
-    const detail::Short addressed(uri), named(name), typed(mime_type);
+    const detail::CString addressed(uri), named(name), typed(mime_type);
     return detail::done(mcpl_server_add_resource(server_.get(), addressed.get(), named.get(), typed.or_null(),
                                                  &detail::handle<detail::Feature::resource, std::decay_t<F>>,
                                                  new std::decay_t<F>(std::forward<F>(handler)),
@@ -204,7 +204,7 @@ public:
   template <class F>
   Fallible<void> add_resource_template(std::string_view uri_template, std::string_view name, std::string_view mime_type,
                                        F &&handler) {
-    const detail::Short addressed(uri_template), named(name), typed(mime_type);
+    const detail::CString addressed(uri_template), named(name), typed(mime_type);
     return detail::done(mcpl_server_add_resource_template(server_.get(), addressed.get(), named.get(), typed.or_null(),
                                                           &detail::handle<detail::Feature::resource, std::decay_t<F>>,
                                                           new std::decay_t<F>(std::forward<F>(handler)),
@@ -223,7 +223,7 @@ public:
   /// `notify_resource_list_changed` when they change.
   template <class F> Fallible<void> set_resource_template_list(std::string_view uri_template, F &&handler) {
     return detail::done(mcpl_server_set_resource_template_list(
-        server_.get(), detail::Short(uri_template).get(),
+        server_.get(), detail::CString(uri_template).get(),
         &detail::handle<detail::Feature::resource_list, std::decay_t<F>>, new std::decay_t<F>(std::forward<F>(handler)),
         &detail::destroy<std::decay_t<F>>));
   }
@@ -233,7 +233,7 @@ public:
   Fallible<void> add_prompt(std::string_view name, std::string_view description, const JsonText &arguments,
                             F &&handler) {
     const std::string listed = arguments.text();
-    const detail::Short named(name), described(description);
+    const detail::CString named(name), described(description);
     return detail::done(mcpl_server_add_prompt(
         server_.get(), named.get(), described.get(), arguments.data() == nullptr ? nullptr : listed.c_str(),
         &detail::handle<detail::Feature::prompt, std::decay_t<F>>, new std::decay_t<F>(std::forward<F>(handler)),
@@ -255,9 +255,9 @@ public:
     const std::string schema = params_schema.text();
     const mcpl_handler_options table = options.table();
     return detail::done(mcpl_server_on_request(
-        server_.get(), detail::Short(method).get(), params_schema.data() == nullptr ? nullptr : schema.c_str(), &table,
-        &detail::handle<detail::Feature::request, std::decay_t<F>>, new std::decay_t<F>(std::forward<F>(handler)),
-        &detail::destroy<std::decay_t<F>>));
+        server_.get(), detail::CString(method).get(), params_schema.data() == nullptr ? nullptr : schema.c_str(),
+        &table, &detail::handle<detail::Feature::request, std::decay_t<F>>,
+        new std::decay_t<F>(std::forward<F>(handler)), &detail::destroy<std::decay_t<F>>));
   }
 
   /// Puts a handler around the requests that the server answers; see mcpl_server_add_middleware. `scope` is an object
@@ -286,8 +286,8 @@ public:
     const std::string schema = params_schema.text();
     const mcpl_handler_options table = options.table();
     return detail::done(mcpl_server_on_notification(
-        server_.get(), detail::Short(method).get(), params_schema.data() == nullptr ? nullptr : schema.c_str(), &table,
-        &detail::handle_notification<std::decay_t<F>>, new std::decay_t<F>(std::forward<F>(handler)),
+        server_.get(), detail::CString(method).get(), params_schema.data() == nullptr ? nullptr : schema.c_str(),
+        &table, &detail::handle_notification<std::decay_t<F>>, new std::decay_t<F>(std::forward<F>(handler)),
         &detail::destroy<std::decay_t<F>>));
   }
 
@@ -300,14 +300,14 @@ public:
     for (const std::string &candidate : candidates) {
       pointers.push_back(candidate.c_str());
     }
-    return detail::done(mcpl_server_add_candidates(server_.get(), detail::Short(reference).get(),
-                                                   detail::Short(argument).get(), pointers.data(), pointers.size()));
+    return detail::done(mcpl_server_add_candidates(server_.get(), detail::CString(reference).get(),
+                                                   detail::CString(argument).get(), pointers.data(), pointers.size()));
   }
 
   /// Completes an argument or a variable with a handler. Its arguments are `{"ref", "argument", "context"}`, and it may
   /// return a std::vector<std::string>.
   template <class F> Fallible<void> add_completion(std::string_view reference, std::string_view argument, F &&handler) {
-    const detail::Short referred(reference), argued(argument);
+    const detail::CString referred(reference), argued(argument);
     return detail::done(mcpl_server_add_completion(
         server_.get(), referred.get(), argued.get(), &detail::handle<detail::Feature::completion, std::decay_t<F>>,
         new std::decay_t<F>(std::forward<F>(handler)), &detail::destroy<std::decay_t<F>>));
@@ -341,27 +341,27 @@ public:
 
   /// Removes a tool.
   Fallible<void> remove_tool(std::string_view name) {
-    return detail::done(mcpl_server_remove_tool(server_.get(), detail::Short(name).get()));
+    return detail::done(mcpl_server_remove_tool(server_.get(), detail::CString(name).get()));
   }
 
   /// Removes a resource or a resource template.
   Fallible<void> remove_resource(std::string_view uri) {
-    return detail::done(mcpl_server_remove_resource(server_.get(), detail::Short(uri).get()));
+    return detail::done(mcpl_server_remove_resource(server_.get(), detail::CString(uri).get()));
   }
 
   /// Removes a prompt.
   Fallible<void> remove_prompt(std::string_view name) {
-    return detail::done(mcpl_server_remove_prompt(server_.get(), detail::Short(name).get()));
+    return detail::done(mcpl_server_remove_prompt(server_.get(), detail::CString(name).get()));
   }
 
   /// Removes the handler of a custom request.
   Fallible<void> remove_request_handler(std::string_view method) {
-    return detail::done(mcpl_server_remove_request_handler(server_.get(), detail::Short(method).get()));
+    return detail::done(mcpl_server_remove_request_handler(server_.get(), detail::CString(method).get()));
   }
 
   /// Removes the handler of a custom notification. Calls in flight continue.
   Fallible<void> remove_notification_handler(std::string_view method) {
-    return detail::done(mcpl_server_remove_notification_handler(server_.get(), detail::Short(method).get()));
+    return detail::done(mcpl_server_remove_notification_handler(server_.get(), detail::CString(method).get()));
   }
 
   /// Returns a snapshot of what the server holds now: see mcpl_server_stats.
@@ -382,7 +382,7 @@ public:
 
   /// Notifies the subscribers of a resource that it changed.
   Fallible<void> notify_resource_updated(std::string_view uri) {
-    return detail::done(mcpl_server_notify_resource_updated(server_.get(), detail::Short(uri).get()));
+    return detail::done(mcpl_server_notify_resource_updated(server_.get(), detail::CString(uri).get()));
   }
 
   /// Notifies clients that the list of resources changed: for `set_resource_template_list`. When resources are
@@ -393,7 +393,7 @@ public:
 
   /// Notifies the client that a URL elicitation is complete.
   Fallible<void> notify_elicitation_complete(std::string_view elicitation_id) {
-    return detail::done(mcpl_server_notify_elicitation_complete(server_.get(), detail::Short(elicitation_id).get()));
+    return detail::done(mcpl_server_notify_elicitation_complete(server_.get(), detail::CString(elicitation_id).get()));
   }
 
 #if defined(MCPLINE_HAS_STDIO)
@@ -411,7 +411,7 @@ public:
                           Signals on_signals = Signals::stop) {
     MCPLINE_CHECK_RESULT(heed(on_signals));
     const std::string text = options.text();
-    return detail::done(mcpl_server_run_unix(server_.get(), detail::Short(path).get(),
+    return detail::done(mcpl_server_run_unix(server_.get(), detail::CString(path).get(),
                                              options.data() == nullptr ? nullptr : text.c_str()));
   }
 #endif
@@ -423,7 +423,7 @@ public:
                           Signals on_signals = Signals::stop) {
     MCPLINE_CHECK_RESULT(heed(on_signals));
     const std::string text = options.text();
-    return detail::done(mcpl_server_run_http(server_.get(), detail::Short(host).get(), port,
+    return detail::done(mcpl_server_run_http(server_.get(), detail::CString(host).get(), port,
                                              options.data() == nullptr ? nullptr : text.c_str()));
   }
 #endif
@@ -437,7 +437,7 @@ public:
   /// Serves on a Unix socket in the background. Returns as soon as the server listens.
   Fallible<void> start_unix(std::string_view path, const JsonText &options = nullptr) {
     const std::string text = options.text();
-    return detail::done(mcpl_server_start_unix(server_.get(), detail::Short(path).get(),
+    return detail::done(mcpl_server_start_unix(server_.get(), detail::CString(path).get(),
                                                options.data() == nullptr ? nullptr : text.c_str()));
   }
 #endif
@@ -459,7 +459,7 @@ public:
   Fallible<std::uint16_t> start_http(std::string_view host, std::uint16_t port, const JsonText &options = nullptr) {
     const std::string text = options.text();
     std::uint16_t bound = 0;
-    MCPLINE_CHECK(mcpl_server_start_http(server_.get(), detail::Short(host).get(), port,
+    MCPLINE_CHECK(mcpl_server_start_http(server_.get(), detail::CString(host).get(), port,
                                          options.data() == nullptr ? nullptr : text.c_str(), &bound));
     return bound;
   }

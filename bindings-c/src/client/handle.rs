@@ -8,7 +8,7 @@ use mcpline::foreign::client::{ClientConfiguration, ClientHandle};
 use mcpline::protocol::vocabulary::Implementation;
 
 use crate::callback_tracker::{CallbackTracker, Latch};
-use crate::handles::{Table, Token};
+use crate::handles::{HandleToken, Table};
 use crate::shared_runtime;
 use crate::status::{Done, entry, entry_or, mcpl_status};
 use crate::text::{self, Out};
@@ -32,7 +32,7 @@ static CLIENTS: Table<Arc<Client>> = Table::new("client");
 
 /// One client.
 pub(super) struct Client {
-    token: Token,
+    token: HandleToken,
     owner: Arc<CallbackTracker>,
     callbacks: Arc<ClientCallbacks>,
     kernel: ClientHandle,

@@ -16,9 +16,9 @@ use mcpline::protocol::{InputMethod, fitted_roots};
 use crate::call::rpc_error;
 use crate::callback_tracker::CallbackTracker;
 use crate::fork;
-use crate::handles::{Table, Token};
+use crate::handles::{HandleToken, Table};
 use crate::status::{Done, Fault, entry, mcpl_status};
-use crate::text::{self, Text};
+use crate::text::{self, NulTerminatedText};
 use crate::user_data::{UserData, mcpl_finalizer};
 
 /// An input request that a handler of this program answers.
@@ -77,7 +77,7 @@ pub(crate) struct InputRequestHandlers {
 }
 
 struct Waiting {
-    token: Token,
+    token: HandleToken,
     on_cancel: Option<(CancelCallback, Arc<UserData>)>,
 }
 
@@ -162,7 +162,9 @@ impl InputRequestHandlers {
     /// Cancels all open input requests.
     pub(crate) fn withdraw_all(&self) {
         let tokens: Vec<_> = self.waiting().values().map(|open| open.token).collect();
-        let open = tokens.into_iter().map(Token::handle::<mcpl_input_request>);
+        let open = tokens
+            .into_iter()
+            .map(HandleToken::handle::<mcpl_input_request>);
         for open in open.filter_map(|handle| OPEN.get(handle).ok()) {
             open.requests.abandon(open.number);
             self.withdrawn(open.number);
@@ -182,7 +184,7 @@ impl InputRequestHandlers {
         requests: &Arc<InputRequests>,
         request: &HostInputRequest,
         params: Raw,
-    ) -> Done<Token> {
+    ) -> Done<HandleToken> {
         let handlers = self.this.upgrade();
         let handlers = handlers.ok_or_else(|| Fault::closed("client"))?;
         let mut waiting = self.waiting();
@@ -241,7 +243,7 @@ impl ClientEvents for InputRequestHandlers {
             drop(slot);
             let handle = token.handle::<mcpl_input_request>();
             if let Ok(open) = OPEN.get(handle) {
-                let params = Text::new(open.params.as_bytes());
+                let params = NulTerminatedText::new(open.params.as_bytes());
                 // SAFETY: the parameters outlive the call, and the data is released after the last callback.
                 unsafe { callback(handle, params.as_ptr(), params.len(), data.pointer()) }
             }

@@ -12,9 +12,9 @@ use mcpline::protocol::wire::Raw;
 
 use crate::callback_tracker::CallbackTracker;
 use crate::diagnostics::mcpl_log_level;
-use crate::handles::Token;
+use crate::handles::HandleToken;
 use crate::status::{Fault, mcpl_error};
-use crate::text::{Text, to_c_string};
+use crate::text::{NulTerminatedText, to_c_string};
 use crate::user_data::UserData;
 
 use super::handle::mcpl_client;
@@ -130,7 +130,7 @@ type StderrListener = unsafe extern "C" fn(*mut mcpl_client, *const c_char, usiz
 
 /// The callbacks of one client.
 pub(super) struct ClientCallbacks {
-    client: Token,
+    client: HandleToken,
     input_requests: Arc<InputRequestHandlers>,
     listeners: Mutex<Listeners>,
     notifications: SerialQueue,
@@ -148,7 +148,7 @@ pub(super) struct Listeners {
 }
 
 impl ClientCallbacks {
-    pub(super) fn new(client: Token, owner: &Arc<CallbackTracker>) -> Arc<Self> {
+    pub(super) fn new(client: HandleToken, owner: &Arc<CallbackTracker>) -> Arc<Self> {
         Arc::new(Self {
             client,
             input_requests: InputRequestHandlers::new(owner),
@@ -199,7 +199,7 @@ impl ClientEvents for ClientCallbacks {
         if let Some((listener, data)) = notification {
             let method = to_c_string(method);
             self.notifications.call_back(move || {
-                let (method, params) = (method.as_ptr(), Text::new(params.as_bytes()));
+                let (method, params) = (method.as_ptr(), NulTerminatedText::new(params.as_bytes()));
                 let (text, length) = (params.as_ptr(), params.len());
                 // SAFETY: the texts outlive the call, and the data is released after the last callback.
                 unsafe { listener(client.handle(), method, text, length, data.pointer()) }
@@ -234,7 +234,7 @@ impl ClientEvents for ClientCallbacks {
         let Some((listener, data)) = listener else {
             return;
         };
-        let (client, line) = (self.client, Text::new(line.as_bytes()));
+        let (client, line) = (self.client, NulTerminatedText::new(line.as_bytes()));
         self.stderr.call_back(move || {
             let (text, length) = (line.as_ptr(), line.len());
             // SAFETY: the line outlives the call, and the data is released after the last callback.
@@ -277,12 +277,12 @@ impl LogMessage {
         })
     }
 
-    fn pass(&self, listener: LogListener, client: Token, data: &UserData) {
+    fn pass(&self, listener: LogListener, client: HandleToken, data: &UserData) {
         let logger = self.logger.as_deref().map(to_c_string);
         let logger = logger
             .as_ref()
             .map_or(std::ptr::null(), |text| text.as_ptr());
-        let logged = Text::new(self.data.as_bytes());
+        let logged = NulTerminatedText::new(self.data.as_bytes());
         let (level, text, length) = (self.level.into(), logged.as_ptr(), logged.len());
         // SAFETY: the texts outlive the call, and the data is released after the last callback.
         unsafe { listener(client.handle(), level, logger, text, length, data.pointer()) }

@@ -11,9 +11,9 @@ use mcpline::foreign::client::{Outcome, OutcomeRecipient, RequestsInFlight};
 
 use crate::callback_tracker::{Latch, RunningCallback, Waiter};
 use crate::executor::Job;
-use crate::handles::{Table, Token};
+use crate::handles::{HandleToken, Table};
 use crate::status::{Done, Fault, entry, mcpl_error, mcpl_status};
-use crate::text::Text;
+use crate::text::NulTerminatedText;
 
 use super::handle::Client;
 use super::request_options::{ProgressCallback, UserPointer};
@@ -112,7 +112,7 @@ impl ProgressGate {
 struct Report {
     recipient: Recipient,
     /// The handle, if C has one.
-    token: Option<Token>,
+    token: Option<HandleToken>,
     /// The progress callbacks of the request, which run before the outcome is reported.
     progress: Option<SerialQueue>,
     /// Keeps the client from closing before the outcome is reported.
@@ -235,7 +235,7 @@ impl OutcomeRecipient for Report {
 }
 
 impl Recipient {
-    fn receive(self, token: Option<Token>, outcome: Done<Bytes>) {
+    fn receive(self, token: Option<HandleToken>, outcome: Done<Bytes>) {
         let (done, user) = match self {
             Self::Callback(done, user) => (done, user.pointer()),
             Self::Thread(latch) => return latch.set(outcome),
@@ -243,7 +243,7 @@ impl Recipient {
         let request = handle(token);
         match outcome {
             Ok(result) => {
-                let result = Text::new(&result);
+                let result = NulTerminatedText::new(&result);
                 let (text, length) = (result.as_ptr(), result.len());
                 // SAFETY: the result outlives the call; the host passed the function and its data together.
                 unsafe { done(request, std::ptr::null(), text, length, user) }
@@ -258,8 +258,8 @@ impl Recipient {
 }
 
 /// Returns the handle of a token; `NULL` if there is none.
-fn handle(token: Option<Token>) -> *mut mcpl_request {
-    token.map_or(std::ptr::null_mut(), Token::handle)
+fn handle(token: Option<HandleToken>) -> *mut mcpl_request {
+    token.map_or(std::ptr::null_mut(), HandleToken::handle)
 }
 
 /// Cancels a request (`basic/utilities/cancellation`).

@@ -4,7 +4,7 @@ use std::ffi::{c_char, c_void};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use crate::status::{Done, Fault, entry, entry_or, mcpl_status};
-use crate::text::{MCPL_AUTO_LENGTH, Text, bytes, json, name, put, text};
+use crate::text::{MCPL_AUTO_LENGTH, NulTerminatedText, bytes, json, name, put, text};
 
 use super::writer::Writer;
 
@@ -28,7 +28,7 @@ use super::writer::Writer;
 pub struct mcpl_json {
     writer: Writer,
     /// The text that was returned last.
-    text: Option<Text>,
+    text: Option<NulTerminatedText>,
 }
 
 /// Creates an empty writer. Release it with `mcpl_json_free`.
@@ -234,7 +234,7 @@ pub unsafe extern "C" fn mcpl_json_text(
         };
         let json = json.ok_or_else(|| Fault::invalid("the writer is NULL"))?;
         let written = json.writer.text().map_err(Fault::invalid)?;
-        let kept = json.text.insert(Text::new(written.as_bytes()));
+        let kept = json.text.insert(NulTerminatedText::new(written.as_bytes()));
         // SAFETY: the caller upholds the contract in the header.
         unsafe {
             put(text, kept.as_ptr());

@@ -22,7 +22,7 @@ use napi_derive::napi;
 
 use crate::channel::{Channels, Opener};
 use crate::failure::Failure;
-use crate::hub::{Event, Settled, Shared};
+use crate::hub::{Event, PromiseOutcome, Shared};
 use crate::open_calls::object_of;
 use crate::server::{Server, read};
 use crate::text;
@@ -56,9 +56,9 @@ struct Promise(Arc<Shared>, u32);
 impl OutcomeRecipient for Promise {
     fn settle(self, outcome: Outcome) {
         let settled = match outcome {
-            Outcome::Done => Settled::Done,
-            Outcome::Result(result) => Settled::Json(result),
-            Outcome::Failed(failed) => Settled::Failed(Failure::of(failed.failure())),
+            Outcome::Done => PromiseOutcome::Done,
+            Outcome::Result(result) => PromiseOutcome::Json(result),
+            Outcome::Failed(failed) => PromiseOutcome::Failed(Failure::of(failed.failure())),
         };
         self.0.post(Event::Settled(self.1, settled));
     }

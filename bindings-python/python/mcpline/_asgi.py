@@ -122,7 +122,7 @@ class Application:
             # The response is left unfinished: the outer server closes the connection.
             return
 
-    async def _read(self, app: _native.HttpApp, exchange: _native.Exchange, receive: Receive) -> BodyReading:
+    async def _read(self, app: _native.HttpApp, exchange: _native.HttpExchange, receive: Receive) -> BodyReading:
         """Read the body of a request, as far as the core needs it."""
         loop = asyncio.get_running_loop()
         reading = BodyReading(loop, exchange)
@@ -254,7 +254,7 @@ class Application:
         self,
         answer: _native.HttpAnswer | None,
         answering: asyncio.Future[Any] | None,
-        exchange: _native.Exchange,
+        exchange: _native.HttpExchange,
         receive: Receive,
         send: Send,
     ) -> None:
@@ -302,7 +302,7 @@ class Application:
         self._timer = loop.call_later(_WATCH_AFTER, self._look, loop) if self._young else None
 
     async def _stream(
-        self, loop: asyncio.AbstractEventLoop, exchange: _native.Exchange, watch: _Watch, send: Send
+        self, loop: asyncio.AbstractEventLoop, exchange: _native.HttpExchange, watch: _Watch, send: Send
     ) -> None:
         while True:
             wanted: asyncio.Future[bytes | None] = loop.create_future()
@@ -343,7 +343,7 @@ class _Watch:
         self,
         loop: asyncio.AbstractEventLoop,
         receive: Receive,
-        exchange: _native.Exchange,
+        exchange: _native.HttpExchange,
         waiting: asyncio.Future[Any],
     ) -> None:
         self.waiting = waiting

@@ -47,7 +47,7 @@ class BodyReading:
         "seen",
     )
 
-    def __init__(self, loop: asyncio.AbstractEventLoop, exchange: _native.Exchange) -> None:
+    def __init__(self, loop: asyncio.AbstractEventLoop, exchange: _native.HttpExchange) -> None:
         self.seen = False
         self.is_read = False
         self.client_left = False

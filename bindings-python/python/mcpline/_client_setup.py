@@ -26,11 +26,11 @@ if typing.TYPE_CHECKING:
     Make = Callable[[_native.LoopQueue, Any, bytes, bytes], _native.Client]
 
 __all__ = [
+    "ClientSetup",
     "ConfigOptions",
     "HostOptions",
     "HttpClientOptions",
     "ProgramOptions",
-    "Setup",
     "of_config",
     "of_program",
     "of_server",
@@ -132,7 +132,7 @@ _HTTP = frozenset(ClientHttpSettings.__annotations__) - _SETTINGS
 _PROGRAM = frozenset(ProgramSettings.__annotations__) - _SETTINGS
 
 
-class Setup:
+class ClientSetup:
     """Options of a client, sorted and encoded for the native module."""
 
     def __init__(self, options: dict[str, Any], special: frozenset[str], server: Server | None = None) -> None:
@@ -212,9 +212,9 @@ class Setup:
 
 def of_url(
     url: str, headers: Mapping[str, str] | None, auth: str | Bearer | OAuth | None, options: dict[str, Any]
-) -> Setup:
+) -> ClientSetup:
     """Return the setup of a client over HTTP."""
-    setup = Setup(options, _HTTP)
+    setup = ClientSetup(options, _HTTP)
     setup.network = _network_attributes(url)
     given = headers.items() if isinstance(headers, Mapping) else headers or ()
     settings = {**setup.special, "headers": [(name, value) for name, value in given]}
@@ -247,7 +247,7 @@ def _network_attributes(url: str) -> dict[str, str | int]:
     return attributes
 
 
-def of_config(path: str | os.PathLike[str], name: str | None, options: dict[str, Any]) -> Setup:
+def of_config(path: str | os.PathLike[str], name: str | None, options: dict[str, Any]) -> ClientSetup:
     """Return the setup of a client of a server in a configuration file."""
     server = read_object(_native.configured_server(path, name))
     if "url" in server:
@@ -263,9 +263,9 @@ def of_program(
     env: Mapping[str, str] | None,
     cwd: str | os.PathLike[str] | None,
     options: dict[str, Any],
-) -> Setup:
+) -> ClientSetup:
     """Return the setup of a client that starts a program."""
-    setup = Setup(options, _PROGRAM)
+    setup = ClientSetup(options, _PROGRAM)
     setup.network = {"network.transport": "pipe"}
     command = encode_settings(
         {
@@ -284,9 +284,9 @@ def of_program(
     return setup
 
 
-def of_socket(path: str | os.PathLike[str], options: dict[str, Any]) -> Setup:
+def of_socket(path: str | os.PathLike[str], options: dict[str, Any]) -> ClientSetup:
     """Return the setup of a client over a Unix domain socket."""
-    setup = Setup(options, frozenset())
+    setup = ClientSetup(options, frozenset())
     text = os.fspath(path)
     setup.network = {"network.transport": "unix", "server.address": text}
     setup.make_native = lambda loop_queue, host, offer, settings: _native.Client.of(
@@ -295,20 +295,20 @@ def of_socket(path: str | os.PathLike[str], options: dict[str, Any]) -> Setup:
     return setup
 
 
-def of_transport(transport: Any, options: dict[str, Any]) -> Setup:
+def of_transport(transport: Any, options: dict[str, Any]) -> ClientSetup:
     """Return the setup of a client over a custom transport."""
     if not callable(getattr(transport, "open", None)):
         raise TypeError(f"a transport must have `open()`, see mcpline.transports; {transport!r} has not")
-    setup = Setup(options, frozenset())
+    setup = ClientSetup(options, frozenset())
     setup.handlers.transport = transport
     return setup
 
 
 def of_server(
     server: Server, principal: Caller | None, headers: Mapping[str, str] | None, options: dict[str, Any]
-) -> Setup:
+) -> ClientSetup:
     """Return the setup of a client of a server in this process."""
-    setup = Setup(options, frozenset(), server)
+    setup = ClientSetup(options, frozenset(), server)
     seen: dict[str, Any] = {}
     if principal is not None:
         from .auth import caller_members

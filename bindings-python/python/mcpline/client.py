@@ -30,7 +30,7 @@ if typing.TYPE_CHECKING:
     from typing_extensions import Self, Unpack
 
     from ._client_auth import Bearer, OAuth
-    from ._client_setup import ConfigOptions, HostOptions, HttpClientOptions, ProgramOptions, Setup
+    from ._client_setup import ClientSetup, ConfigOptions, HostOptions, HttpClientOptions, ProgramOptions
     from ._requests import Reissue
     from ._stats import ClientStats
     from ._trio import ClientBridge
@@ -91,8 +91,8 @@ class Client:
     Errors are subclasses of `mcpline.McplineError`.
     """
 
-    def __init__(self, setup: Setup) -> None:
-        """Create a client from a `Setup`. Use `connect`, `spawn`, `socket`, `memory` or `over` instead."""
+    def __init__(self, setup: ClientSetup) -> None:
+        """Create a client from a `ClientSetup`. Use `connect`, `spawn`, `socket`, `memory` or `over` instead."""
         self._setup = setup
         self._handle: _native.Client | None = None
         self._host: LoopHost | None = None

@@ -23,7 +23,7 @@ if typing.TYPE_CHECKING:
     from typing_extensions import Self, Unpack
 
     from ._client_auth import Bearer, OAuth
-    from ._client_setup import ConfigOptions, HostOptions, HttpClientOptions, ProgramOptions, Setup
+    from ._client_setup import ClientSetup, ConfigOptions, HostOptions, HttpClientOptions, ProgramOptions
     from ._requests import Reissue
     from ._stats import ClientStats
     from .auth import Caller
@@ -72,8 +72,8 @@ class SyncClient:
     of `mcpline.McplineError`.
     """
 
-    def __init__(self, setup: Setup) -> None:
-        """Open a client from a `Setup`. Use `connect`, `spawn`, `socket`, `memory` or `over` instead."""
+    def __init__(self, setup: ClientSetup) -> None:
+        """Open a client from a `ClientSetup`. Use `connect`, `spawn`, `socket`, `memory` or `over` instead."""
         self._closed = False
         self._setup = setup
         self._home: _InProcessServer | None = None

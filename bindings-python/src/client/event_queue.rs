@@ -17,7 +17,7 @@ use pyo3::{PyTraverseError, PyVisit, intern};
 use crate::errors;
 use crate::event_loop::lock;
 use crate::runtime::Runtime;
-use crate::wake::Wake;
+use crate::wakeup_fd::WakeupFd;
 
 use super::channel::Channel;
 use super::events::{Answer, Host};
@@ -107,7 +107,7 @@ pub(crate) struct HeldBacklogSlot(#[expect(dead_code, reason = "dropped with it"
 #[pyclass(frozen, module = "mcpline._native")]
 pub(crate) struct LoopQueue {
     event_queue: Arc<EventQueue>,
-    wake: Arc<Wake>,
+    wake: Arc<WakeupFd>,
     /// The actions for each I/O thread in this iteration of the loop.
     pending: Mutex<Vec<(Arc<Runtime>, Vec<IoAction>)>>,
     flush_scheduled: AtomicBool,
@@ -121,7 +121,7 @@ impl LoopQueue {
     #[new]
     #[pyo3(signature = (notify))]
     fn new(py: Python<'_>, notify: Option<Py<PyAny>>) -> PyResult<Self> {
-        let wake = Wake::new().map_err(|error| errors::transport(py, &error.to_string()))?;
+        let wake = WakeupFd::new().map_err(|error| errors::transport(py, &error.to_string()))?;
         let wake = Arc::new(wake);
         let own = wake.clone();
         Ok(Self {

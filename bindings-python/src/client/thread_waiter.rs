@@ -11,7 +11,7 @@ use pyo3::prelude::*;
 use crate::errors;
 use crate::event_loop::lock;
 use crate::per_process::PerProcess;
-use crate::wake::Wake;
+use crate::wakeup_fd::WakeupFd;
 
 use super::event_queue::report_arguments;
 
@@ -20,7 +20,7 @@ const SLICE: Duration = Duration::from_millis(200);
 
 thread_local! {
     /// The descriptor that wakes this thread, and the process that created it: a fork shares its parent's.
-    static WAKE: RefCell<Option<(u32, Arc<Wake>)>> = const { RefCell::new(None) };
+    static WAKE: RefCell<Option<(u32, Arc<WakeupFd>)>> = const { RefCell::new(None) };
 }
 
 /// The number of threads that wait, and what is notified when one has stopped.
@@ -61,7 +61,7 @@ pub(super) fn wait_for_waiting_threads(timeout: Duration) {
 /// A waiting thread.
 pub(super) struct ThreadWaiter {
     state: Mutex<State>,
-    wake: Arc<Wake>,
+    wake: Arc<WakeupFd>,
 }
 
 #[derive(Default)]
@@ -77,7 +77,7 @@ impl ThreadWaiter {
         let wake = WAKE.with_borrow_mut(|kept| match kept {
             Some((owner, wake)) if *owner == process => Ok(wake.clone()),
             _ => {
-                let wake = Wake::new().map(Arc::new);
+                let wake = WakeupFd::new().map(Arc::new);
                 let wake = wake.map_err(|error| errors::transport(py, &error.to_string()))?;
                 *kept = Some((process, wake.clone()));
                 Ok::<_, PyErr>(wake)

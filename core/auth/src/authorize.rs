@@ -6,7 +6,7 @@ use sha2::{Digest as _, Sha256};
 
 use crate::error::{AuthError, cut};
 use crate::metadata::ServerMetadata;
-use crate::registration::Registration;
+use crate::registration::ClientRegistration;
 use crate::secret::Secret;
 use crate::url::Url;
 use mcpline_protocol::Scopes;
@@ -28,7 +28,7 @@ pub struct AuthorizationRequest {
 
 /// A validated authorization code.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Code {
+pub struct AuthorizationCode {
     /// The code.
     pub code: Secret,
     /// The PKCE code verifier, which proves that this client requested the code.
@@ -45,7 +45,7 @@ impl AuthorizationRequest {
     /// [`AuthError::NoAuthorizationServer`] if there is no authorization endpoint.
     pub fn start(
         server: &ServerMetadata,
-        client: &Registration,
+        client: &ClientRegistration,
         redirect_uri: &str,
         resource: &str,
         scopes: &Scopes,
@@ -105,7 +105,7 @@ impl AuthorizationRequest {
     /// [`AuthError::AuthorizationResponseMismatch`] if it does not answer this request, or comes from another issuer:
     /// then nothing in it is used, not even its error. [`AuthError::AuthorizationServerError`] if the issuer or the
     /// user refused.
-    pub fn redirected(self, url: &str) -> Result<Code, AuthError> {
+    pub fn redirected(self, url: &str) -> Result<AuthorizationCode, AuthError> {
         let wrong = |reason: &str| Err(AuthError::AuthorizationResponseMismatch(reason.to_owned()));
         let url = url.split_once('#').map_or(url, |(url, _)| url);
         let (place, query) = url.split_once('?').unwrap_or((url, ""));
@@ -149,7 +149,7 @@ impl AuthorizationRequest {
             });
         }
         match parameters.code {
-            Some(code) if !code.is_empty() => Ok(Code {
+            Some(code) if !code.is_empty() => Ok(AuthorizationCode {
                 code: code.into(),
                 verifier: self.verifier,
                 redirect_uri: self.redirect_uri,
@@ -183,7 +183,7 @@ mod tests {
             authorization_response_iss_parameter_supported: names_issuer.then_some(true),
             ..ServerMetadata::default()
         };
-        let client = Registration::known(ISSUER, "me", None, ClientAuth::None);
+        let client = ClientRegistration::known(ISSUER, "me", None, ClientAuth::None);
         let scopes = Scopes::parse("files:read offline_access");
         let resource = "https://mcp.example.com";
         let entropy = std::array::from_fn(|at| at as u8);
@@ -200,7 +200,7 @@ mod tests {
             .unwrap_or_default()
     }
 
-    fn answer(request: AuthorizationRequest, rest: &str) -> Result<Code, AuthError> {
+    fn answer(request: AuthorizationRequest, rest: &str) -> Result<AuthorizationCode, AuthError> {
         let state = parameter(request.url(), "state");
         request.redirected(&format!("{REDIRECT}?state={state}&{rest}"))
     }

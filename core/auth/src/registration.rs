@@ -44,8 +44,8 @@ impl ClientAuth {
 /// A client's identity at one authorization server.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Members)]
 #[non_exhaustive]
-#[members(start = Registration::known("", "", None, ClientAuth::None))]
-pub struct Registration {
+#[members(start = ClientRegistration::known("", "", None, ClientAuth::None))]
+pub struct ClientRegistration {
     /// The issuer that the identity belongs to. It is sent to no other server.
     pub issuer: String,
     /// The identifier.
@@ -112,7 +112,7 @@ impl ApplicationType {
     }
 }
 
-impl Registration {
+impl ClientRegistration {
     /// A preregistered client, or one that is identified by the URL of its metadata.
     pub fn known(
         issuer: impl Into<String>,
@@ -231,7 +231,7 @@ impl<'s> DynamicRegistration<'s> {
     ///
     /// [`AuthError::AuthorizationServerError`] with the server's reason, such as a redirect URI that it doesn't allow;
     /// [`AuthError::InvalidResponse`] if the response is not a registration.
-    pub fn read_response(self, response: &FetchResponse) -> Result<Registration, AuthError> {
+    pub fn read_response(self, response: &FetchResponse) -> Result<ClientRegistration, AuthError> {
         #[derive(Deserialize)]
         struct RegistrationResponse {
             client_id: String,
@@ -268,7 +268,7 @@ impl<'s> DynamicRegistration<'s> {
             }
             None => auth_method(self.server, has_secret, false),
         };
-        Ok(Registration {
+        Ok(ClientRegistration {
             issuer: self.server.issuer.clone(),
             client_id: answer.client_id,
             client_secret: answer.client_secret,

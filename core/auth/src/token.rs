@@ -7,11 +7,11 @@ use mcpline_derive::Members;
 use serde::de::Visitor;
 use serde::{Deserialize, Serialize};
 
-use crate::authorize::Code;
+use crate::authorize::AuthorizationCode;
 use crate::error::{AuthError, cut};
 use crate::fetch::{FetchRequest, FetchResponse};
 use crate::metadata::ServerMetadata;
-use crate::registration::{ClientAuth, Registration};
+use crate::registration::{ClientAuth, ClientRegistration};
 use crate::secret::Secret;
 use mcpline_protocol::Scopes;
 
@@ -31,7 +31,7 @@ const ID_JAG: &str = "urn:ietf:params:oauth:token-type:id-jag";
 #[non_exhaustive]
 pub enum Grant<'g> {
     /// An authorization code.
-    Code(&'g Code),
+    Code(&'g AuthorizationCode),
     /// A refresh token.
     Refresh(&'g Secret),
     /// Client credentials, with the scopes to request.
@@ -116,7 +116,7 @@ impl Tokens {
 #[derive(Debug)]
 pub struct TokenEndpoint<'e> {
     url: &'e str,
-    client: &'e Registration,
+    client: &'e ClientRegistration,
     resource: &'e str,
 }
 
@@ -129,7 +129,7 @@ impl<'e> TokenEndpoint<'e> {
     /// client's identity belongs to another server.
     pub fn new(
         server: &'e ServerMetadata,
-        client: &'e Registration,
+        client: &'e ClientRegistration,
         resource: &'e str,
     ) -> Result<Self, AuthError> {
         if client.issuer != server.issuer {
@@ -233,7 +233,7 @@ impl<'e> TokenEndpoint<'e> {
 /// again.
 pub fn revocation(
     server: &ServerMetadata,
-    client: &Registration,
+    client: &ClientRegistration,
     tokens: &Tokens,
     assertion: Option<&str>,
 ) -> Option<FetchRequest> {
@@ -258,7 +258,7 @@ pub struct IdentityAssertionRequest<'i> {
     /// The identity provider's token endpoint.
     pub token_endpoint: &'i str,
     /// The client's registration at the identity provider.
-    pub client: &'i Registration,
+    pub client: &'i ClientRegistration,
     /// The ID token of the user's sign-on.
     pub id_token: &'i Secret,
 }
@@ -388,7 +388,7 @@ fn append_scopes(form: &mut Form, scopes: &Scopes) {
 
 fn authenticated(
     url: &str,
-    client: &Registration,
+    client: &ClientRegistration,
     mut form: Form,
     assertion: Option<&str>,
 ) -> FetchRequest {
@@ -446,8 +446,8 @@ mod tests {
         }
     }
 
-    fn client(auth: ClientAuth) -> Registration {
-        Registration::known(ISSUER, "a client", Some("p&ss".into()), auth)
+    fn client(auth: ClientAuth) -> ClientRegistration {
+        ClientRegistration::known(ISSUER, "a client", Some("p&ss".into()), auth)
     }
 
     fn sent(auth: ClientAuth, assertion: Option<&str>) -> (Vec<(String, String)>, Option<String>) {

@@ -64,7 +64,7 @@ fn name_of_server(server: &str) -> String {
     if is_name(server) {
         return server.to_owned();
     }
-    let digest = crate::digest::file_name(server);
+    let digest = crate::file_names::file_name(server);
     format!("server-{}", &digest[..16])
 }
 

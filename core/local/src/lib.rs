@@ -25,9 +25,9 @@ mod error;
 mod local;
 
 #[cfg(unix)]
-mod digest;
-#[cfg(unix)]
 mod directory;
+#[cfg(unix)]
+mod file_names;
 #[cfg(unix)]
 mod inbox;
 #[cfg(unix)]

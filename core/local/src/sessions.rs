@@ -19,8 +19,8 @@ use bytes::Bytes;
 use mcpline::sharing::SaveOutcome;
 use rustix::fs::FlockOperation;
 
-use crate::digest::file_name;
 use crate::directory::{ServiceDirectory, private_file};
+use crate::file_names::file_name;
 use crate::limits::{
     GIVEN_UP_LOCK_ATTEMPTS, LOCK_RETRY, LOCK_TIMEOUT, MAX_SESSION_STATE_BYTES, MIN_LOCK_ATTEMPTS,
 };

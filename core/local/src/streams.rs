@@ -13,8 +13,8 @@ use std::time::SystemTime;
 use bytes::Bytes;
 use mcpline::sharing::LoggedEvents;
 
-use crate::digest::file_name;
 use crate::directory::{ServiceDirectory, private_file};
+use crate::file_names::file_name;
 use crate::limits::{
     EVENT_BYTES, MAX_READ_BYTES, MAX_SESSION_STREAM_BYTES, MAX_SESSION_STREAMS, MAX_STREAM_BYTES,
     STREAM_CHECK_BYTES,

@@ -307,7 +307,7 @@ mod tests {
 
     use super::*;
     use crate::address::Address;
-    use crate::digest::file_name;
+    use crate::file_names::file_name;
     use crate::readers::Readers;
     use crate::streams::Records;
 

@@ -102,6 +102,7 @@ pub mod client;
 mod client_error;
 mod error;
 mod error_kind;
+mod fair_queue;
 #[cfg(any(feature = "server", feature = "client"))]
 #[doc(hidden)]
 pub mod foreign;
@@ -168,7 +169,6 @@ pub mod traffic;
 #[cfg(feature = "server")]
 #[cfg_attr(docsrs, doc(cfg(feature = "server")))]
 pub mod transport;
-mod turn_queue;
 #[cfg(any(feature = "server", feature = "client"))]
 mod warning_limit;
 #[cfg(all(feature = "server", feature = "http"))]

@@ -12,7 +12,7 @@ use crate::multipart::{self, Part};
 use crate::operation::Operation;
 use crate::parameter::is_token;
 use crate::percent::UnescapedCharacters;
-use crate::reference::Place;
+use crate::reference::DocumentLocation;
 use crate::style::{self, Query, Style};
 
 /// The largest number of properties of a body that become arguments of their own.
@@ -46,7 +46,7 @@ pub(crate) struct Body {
     pub(crate) is_required: bool,
     pub(crate) description: Option<String>,
     /// `None` if there is none, or if it says nothing of the members of a form.
-    pub(crate) schema: Option<Place>,
+    pub(crate) schema: Option<DocumentLocation>,
     /// How properties of a form are written.
     fields: BTreeMap<String, Field>,
 }
@@ -71,7 +71,7 @@ pub(crate) enum Files {
 #[derive(Debug, Clone)]
 pub(crate) struct FlatProperty {
     pub(crate) name: String,
-    pub(crate) schema: Place,
+    pub(crate) schema: DocumentLocation,
     pub(crate) is_required: bool,
 }
 
@@ -132,7 +132,7 @@ impl Document {
     }
 
     /// Whether a schema accepts objects, as far as its own `type` says.
-    fn may_be_object(&self, schema: &Place) -> bool {
+    fn may_be_object(&self, schema: &DocumentLocation) -> bool {
         let Ok((_, schema)) = self.follow(schema) else {
             // Reading the schema reports the error.
             return true;
@@ -145,7 +145,7 @@ impl Document {
     }
 
     /// Whether a schema says anything of the members of an object.
-    fn has_members(&self, schema: &Place) -> bool {
+    fn has_members(&self, schema: &DocumentLocation) -> bool {
         const MEMBERS: [&str; 6] = [
             "properties",
             "patternProperties",
@@ -165,7 +165,7 @@ impl Document {
         MEMBERS.iter().any(says)
     }
 
-    fn has_required_properties(&self, schema: Option<&Place>) -> bool {
+    fn has_required_properties(&self, schema: Option<&DocumentLocation>) -> bool {
         let followed = schema.and_then(|schema| self.follow(schema).ok());
         let required = followed.and_then(|(_, schema)| schema.get("required"));
         required
@@ -173,7 +173,7 @@ impl Document {
             .is_some_and(|names| !names.is_empty())
     }
 
-    fn kind_of(&self, media_type: &str, schema: Option<&Place>) -> BodyKind {
+    fn kind_of(&self, media_type: &str, schema: Option<&DocumentLocation>) -> BodyKind {
         match rank(media_type) {
             0 => BodyKind::Json,
             1 => BodyKind::Form,
@@ -185,7 +185,7 @@ impl Document {
     }
 
     /// Whether a schema describes bytes.
-    fn is_binary(&self, schema: &Place) -> bool {
+    fn is_binary(&self, schema: &DocumentLocation) -> bool {
         let Ok((_, schema)) = self.follow(schema) else {
             return false;
         };
@@ -204,7 +204,7 @@ impl Document {
     /// No visits are left.
     fn files_of(
         &self,
-        schema: &Place,
+        schema: &DocumentLocation,
         visits: &mut Visits,
         depth: usize,
     ) -> Result<Files, DocumentError> {
@@ -249,8 +249,8 @@ impl Document {
 
     fn fields(
         &self,
-        schema: &Place,
-        media: &Place,
+        schema: &DocumentLocation,
+        media: &DocumentLocation,
         kind: BodyKind,
     ) -> Result<BTreeMap<String, Field>, DocumentError> {
         let mut flat = FlatProperties::new(usize::MAX);
@@ -299,7 +299,7 @@ impl Document {
     /// Returns the properties of a body, if it is an object that has only these.
     pub(crate) fn flat_properties(
         &self,
-        schema: &Place,
+        schema: &DocumentLocation,
     ) -> Result<Option<Vec<FlatProperty>>, DocumentError> {
         let mut flat = FlatProperties::new(MAX_FLAT_PROPERTIES);
         let is_flat = self.collect_flat(schema, &mut flat, 0)?;
@@ -309,7 +309,7 @@ impl Document {
     /// Collects the properties of a schema and of those that it combines. Returns whether it is only that, and small enough.
     fn collect_flat(
         &self,
-        schema: &Place,
+        schema: &DocumentLocation,
         out: &mut FlatProperties,
         depth: usize,
     ) -> Result<bool, DocumentError> {
@@ -419,7 +419,7 @@ impl FlatProperties {
     }
 
     /// Adds a property. Returns whether there are not too many.
-    fn add(&mut self, name: &str, schema: Place) -> bool {
+    fn add(&mut self, name: &str, schema: DocumentLocation) -> bool {
         if let Some(index) = self.index.get(name) {
             // A later part describes it more precisely.
             self.all[*index].schema = schema;

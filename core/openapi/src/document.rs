@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 
 use crate::error::DocumentError;
 use crate::limits::{MAX_DOCUMENT_BYTES, MAX_REFERENCE_HOPS};
-use crate::reference::{self, Place};
+use crate::reference::{self, DocumentLocation};
 
 /// An OpenAPI document of version 3.0 or 3.1, with the other documents that it refers to.
 #[derive(Debug, Clone)]
@@ -149,12 +149,12 @@ impl Document {
     }
 
     /// Returns the value at a place.
-    pub(crate) fn at(&self, place: &Place) -> Option<&Value> {
+    pub(crate) fn at(&self, place: &DocumentLocation) -> Option<&Value> {
         reference::value_at(&self.documents.get(place.document)?.value, &place.pointer)
     }
 
     /// Returns a place as text for errors.
-    pub(crate) fn show(&self, place: &Place) -> String {
+    pub(crate) fn show(&self, place: &DocumentLocation) -> String {
         match place.document {
             0 => format!("#{}", place.pointer),
             other => {
@@ -164,7 +164,11 @@ impl Document {
         }
     }
 
-    pub(crate) fn error(&self, place: &Place, reason: impl Into<String>) -> DocumentError {
+    pub(crate) fn error(
+        &self,
+        place: &DocumentLocation,
+        reason: impl Into<String>,
+    ) -> DocumentError {
         DocumentError::new(self.show(place), reason)
     }
 
@@ -173,7 +177,10 @@ impl Document {
     /// # Errors
     ///
     /// A reference leads nowhere, to a document that is missing, or in a circle.
-    pub(crate) fn follow(&self, place: &Place) -> Result<(Place, &Value), DocumentError> {
+    pub(crate) fn follow(
+        &self,
+        place: &DocumentLocation,
+    ) -> Result<(DocumentLocation, &Value), DocumentError> {
         let mut here = place.clone();
         for _ in 0..MAX_REFERENCE_HOPS {
             let Some(value) = self.at(&here) else {
@@ -192,7 +199,11 @@ impl Document {
     /// # Errors
     ///
     /// As for [`follow`](Self::follow), for one reference.
-    pub(crate) fn target(&self, reference: &str, from: &Place) -> Result<Place, DocumentError> {
+    pub(crate) fn target(
+        &self,
+        reference: &str,
+        from: &DocumentLocation,
+    ) -> Result<DocumentLocation, DocumentError> {
         let wrong =
             |reason: &str| self.error(from, format!("the reference {reference:?}: {reason}"));
         let (uri, pointer) = reference::split(reference).map_err(|reason| wrong(&reason))?;
@@ -210,7 +221,7 @@ impl Document {
                 ))
             })?
         };
-        let target = Place::new(document, pointer);
+        let target = DocumentLocation::new(document, pointer);
         match self.at(&target) {
             Some(_) => Ok(target),
             None => Err(wrong("it leads nowhere")),
@@ -220,8 +231,8 @@ impl Document {
     /// Follows references to an object.
     pub(crate) fn object(
         &self,
-        place: &Place,
-    ) -> Result<(Place, &Map<String, Value>), DocumentError> {
+        place: &DocumentLocation,
+    ) -> Result<(DocumentLocation, &Map<String, Value>), DocumentError> {
         let (place, value) = self.follow(place)?;
         match value.as_object() {
             Some(object) => Ok((place, object)),

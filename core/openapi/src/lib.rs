@@ -35,7 +35,7 @@ mod arguments;
 mod body;
 mod document;
 mod error;
-mod imported;
+mod imported_operation;
 pub mod limits;
 mod multipart;
 mod names;
@@ -52,7 +52,7 @@ mod style;
 
 pub use document::Document;
 pub use error::{ArgumentError, DocumentError};
-pub use imported::{ImportOptions, ImportedOperation, RequestParts};
+pub use imported_operation::{ImportOptions, ImportedOperation, RequestParts};
 pub use operation::{Method, Operation};
 pub use response::{Outcome, ResponseParts, status_text};
 pub use security::{Credential, Credentials};

@@ -8,7 +8,7 @@ use crate::limits::{
     MAX_DESCRIPTION_BYTES, MAX_NAME_CHARS, MAX_OPERATIONS, MAX_TAG_BYTES, MAX_TAGS,
 };
 use crate::names::{self, UniqueNames};
-use crate::reference::Place;
+use crate::reference::DocumentLocation;
 
 /// The HTTP method of an operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -90,8 +90,8 @@ pub struct Operation {
     pub tags: Vec<String>,
     /// Whether the document calls it deprecated.
     pub is_deprecated: bool,
-    pub(crate) place: Place,
-    pub(crate) path_place: Place,
+    pub(crate) place: DocumentLocation,
+    pub(crate) path_place: DocumentLocation,
 }
 
 impl Document {
@@ -104,7 +104,7 @@ impl Document {
     pub fn operations(&self) -> Result<Vec<Operation>, DocumentError> {
         let mut operations = Vec::new();
         let mut taken = UniqueNames::new(MAX_NAME_CHARS);
-        let root = Place::new(0, "/paths");
+        let root = DocumentLocation::new(0, "/paths");
         let Some(paths) = self.at(&root) else {
             return Ok(operations);
         };
@@ -148,7 +148,7 @@ impl Document {
     /// left out could show an operation that the program hides.
     fn tags(
         &self,
-        operation_place: &Place,
+        operation_place: &DocumentLocation,
         operation: &Map<String, Value>,
     ) -> Result<Vec<String>, DocumentError> {
         let tags = operation.get("tags").and_then(Value::as_array);

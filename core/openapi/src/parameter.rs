@@ -9,7 +9,7 @@ use crate::error::DocumentError;
 use crate::limits::MAX_PARAMETERS;
 use crate::operation::Operation;
 use crate::percent;
-use crate::reference::Place;
+use crate::reference::DocumentLocation;
 use crate::security::{Scheme, SchemeKind};
 use crate::style::Style;
 
@@ -61,9 +61,9 @@ pub(crate) struct Parameter {
     /// The name of the argument; set later.
     pub(crate) argument: String,
     /// Where the parameter is, unless the document does not describe it.
-    pub(crate) place: Option<Place>,
+    pub(crate) place: Option<DocumentLocation>,
     /// Where its schema is.
-    pub(crate) schema: Option<Place>,
+    pub(crate) schema: Option<DocumentLocation>,
 }
 
 impl Document {
@@ -150,7 +150,7 @@ impl Document {
         Ok(path)
     }
 
-    fn parameter(&self, place: &Place) -> Result<Parameter, DocumentError> {
+    fn parameter(&self, place: &DocumentLocation) -> Result<Parameter, DocumentError> {
         let (place, object) = self.object(place)?;
         let text = |name: &str| object.get(name).and_then(Value::as_str);
         let is_true = |name: &str| object.get(name) == Some(&Value::Bool(true));
@@ -189,7 +189,7 @@ impl Document {
 
     fn style(
         &self,
-        place: &Place,
+        place: &DocumentLocation,
         object: &Map<String, Value>,
         location: Location,
     ) -> Result<Encoding, DocumentError> {

@@ -38,14 +38,14 @@ pub(crate) fn shown(uri: &str) -> &str {
 
 /// A place in one of the documents.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(crate) struct Place {
+pub(crate) struct DocumentLocation {
     /// The number of the document: 0 is the first.
     pub(crate) document: usize,
     /// The JSON pointer, without the `#`.
     pub(crate) pointer: String,
 }
 
-impl Place {
+impl DocumentLocation {
     pub(crate) fn new(document: usize, pointer: impl Into<String>) -> Self {
         Self {
             document,
@@ -141,7 +141,9 @@ mod tests {
 
     #[test]
     fn escapes_the_names_of_children() {
-        let place = Place::new(0, "/paths").child("/a~b/{c}").child("get");
+        let place = DocumentLocation::new(0, "/paths")
+            .child("/a~b/{c}")
+            .child("get");
         assert_eq!(place.pointer, "/paths/~1a~0b~1{c}/get");
     }
 }

@@ -7,7 +7,7 @@ use crate::document::Document;
 use crate::error::DocumentError;
 use crate::limits::MAX_ERROR_BODY_BYTES;
 use crate::operation::{Operation, cut};
-use crate::reference::Place;
+use crate::reference::DocumentLocation;
 use crate::schema::{self, BuiltSchema, Direction, Position};
 
 /// The largest number of schemas that are visited to find the type of a result. Beyond it, the type is not known, and the
@@ -19,7 +19,7 @@ const MAX_RESPONSE_VISITS: usize = 10_000;
 pub(crate) struct SuccessResponses {
     media_types: Vec<String>,
     /// The schema that all of them have.
-    schema: Option<Place>,
+    schema: Option<DocumentLocation>,
 }
 
 impl SuccessResponses {
@@ -115,7 +115,7 @@ impl SuccessResponses {
 /// Returns the type of all values that match a schema, if it is an object or an array.
 fn kind_of(
     document: &Document,
-    place: &Place,
+    place: &DocumentLocation,
     visits: &mut usize,
     depth: usize,
 ) -> Option<&'static str> {

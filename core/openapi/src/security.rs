@@ -10,7 +10,7 @@ use serde_json::Value;
 use crate::document::Document;
 use crate::error::DocumentError;
 use crate::operation::Operation;
-use crate::reference::Place;
+use crate::reference::DocumentLocation;
 
 /// A credential for one security scheme.
 #[derive(Clone, PartialEq, Eq)]
@@ -168,7 +168,7 @@ impl Document {
     }
 
     fn schemes(&self) -> Result<BTreeMap<String, Scheme>, DocumentError> {
-        let place = Place::new(0, "/components/securitySchemes");
+        let place = DocumentLocation::new(0, "/components/securitySchemes");
         let Some(Value::Object(schemes)) = self.at(&place) else {
             return Ok(BTreeMap::new());
         };
@@ -176,7 +176,7 @@ impl Document {
         schemes.keys().map(read).collect()
     }
 
-    fn scheme(&self, name: &str, place: &Place) -> Result<Scheme, DocumentError> {
+    fn scheme(&self, name: &str, place: &DocumentLocation) -> Result<Scheme, DocumentError> {
         let (_, scheme) = self.object(place)?;
         let text = |member: &str| {
             scheme
@@ -213,7 +213,7 @@ impl Document {
         let own = operation.place.child("security");
         let place = match self.at(&own) {
             Some(_) => own,
-            None => Place::new(0, "/security"),
+            None => DocumentLocation::new(0, "/security"),
         };
         let Some(Value::Array(alternatives)) = self.at(&place) else {
             return Ok(Vec::new());

@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use crate::document::Document;
 use crate::operation::Operation;
-use crate::reference::{self, Place};
+use crate::reference::{self, DocumentLocation};
 
 impl Document {
     /// Returns the URL of the first server of an operation, without a `/` at its end: that of the operation, of its path,
@@ -13,7 +13,7 @@ impl Document {
         let places = [
             operation.place.child("servers"),
             operation.path_place.child("servers"),
-            Place::new(0, "/servers"),
+            DocumentLocation::new(0, "/servers"),
         ];
         let mut servers = places.iter().map(|place| self.at(&place.child("0")));
         let server = servers.find_map(|server| server);

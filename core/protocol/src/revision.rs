@@ -159,7 +159,7 @@ impl fmt::Display for Revision {
 /// A revision's rules for JSON-RPC batches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Batches {
+pub enum BatchRule {
     /// Not mentioned beyond JSON-RPC itself: received, never sent.
     Receive,
     /// Receiving is a MUST, sending is allowed.
@@ -193,7 +193,7 @@ pub struct RevisionFeatures {
     /// Version, client identity and capabilities travel in `_meta` of every request.
     pub request_meta: bool,
     /// JSON-RPC batches.
-    pub batches: Batches,
+    pub batches: BatchRule,
 
     /// `MCP-Protocol-Version` on every HTTP request after the handshake.
     pub protocol_header: bool,
@@ -294,7 +294,7 @@ const V2024_11_05: RevisionFeatures = RevisionFeatures {
     handshake: true,
     discover: false,
     request_meta: false,
-    batches: Batches::Receive,
+    batches: BatchRule::Receive,
     protocol_header: false,
     standard_headers: false,
     http_sse: true,
@@ -339,7 +339,7 @@ const V2024_11_05: RevisionFeatures = RevisionFeatures {
 };
 
 const V2025_03_26: RevisionFeatures = RevisionFeatures {
-    batches: Batches::MustReceive,
+    batches: BatchRule::MustReceive,
     resumable_streams: true,
     tool_annotations: true,
     audio: true,
@@ -352,7 +352,7 @@ const V2025_03_26: RevisionFeatures = RevisionFeatures {
 };
 
 const V2025_06_18: RevisionFeatures = RevisionFeatures {
-    batches: Batches::Removed,
+    batches: BatchRule::Removed,
     protocol_header: true,
     titles: true,
     object_meta: true,

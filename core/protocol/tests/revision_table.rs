@@ -7,7 +7,7 @@ use std::fs;
 use std::path::Path;
 
 use mcpline_protocol::methods::Sender;
-use mcpline_protocol::revision::{Batches, Revision, RevisionFeatures, StructuredContent};
+use mcpline_protocol::revision::{BatchRule, Revision, RevisionFeatures, StructuredContent};
 use mcpline_protocol::wire::Method;
 use serde_json::Value;
 
@@ -342,7 +342,7 @@ fn only_the_revision_that_requires_batches_defines_them() {
         let found = defines(&definitions, "JSONRPCBatchRequest");
         assert_eq!(
             found,
-            features.batches == Batches::MustReceive,
+            features.batches == BatchRule::MustReceive,
             "{revision}"
         );
     }

@@ -9,7 +9,7 @@ use ring::rand::SystemRandom;
 
 use crate::BoxFuture;
 use crate::metadata::ServerMetadata;
-use crate::registration::{ClientAuth, Registration, auth_method};
+use crate::registration::{ClientAuth, ClientRegistration, auth_method};
 use crate::{AuthError, Secret};
 
 /// A client's preregistered identity at an authorization server.
@@ -108,9 +108,9 @@ impl Credentials {
     }
 
     /// The registration that these credentials stand for.
-    pub(super) fn registration(&self, server: &ServerMetadata) -> Registration {
+    pub(super) fn registration(&self, server: &ServerMetadata) -> ClientRegistration {
         let auth = auth_method(server, self.secret.is_some(), self.key.is_some());
-        Registration::known(
+        ClientRegistration::known(
             server.issuer.clone(),
             self.client_id.clone(),
             self.secret.clone(),
@@ -170,12 +170,12 @@ impl Enterprise {
     }
 
     /// The client's registration at the identity provider.
-    pub(super) fn registration(&self) -> Registration {
+    pub(super) fn registration(&self) -> ClientRegistration {
         let auth = match self.secret {
             Some(_) => ClientAuth::SecretPost,
             None => ClientAuth::None,
         };
-        Registration::known(
+        ClientRegistration::known(
             self.token_endpoint.clone(),
             self.client_id.clone(),
             self.secret.clone(),

@@ -12,7 +12,9 @@ use crate::dpop::{self, DpopProofClaims};
 use crate::error_chain::with_sources;
 use crate::fetch::{FetchRequest, FetchResponse};
 use crate::metadata::ServerMetadata;
-use crate::registration::{ClientAuth, DynamicRegistration, Registration, check_redirect_uri};
+use crate::registration::{
+    ClientAuth, ClientRegistration, DynamicRegistration, check_redirect_uri,
+};
 use crate::store::StoreError;
 use crate::token::{Grant, IdentityAssertionRequest, TokenEndpoint, TokenType, Tokens, revocation};
 use crate::user_agent::{UserAgent, UserAgentError};
@@ -33,7 +35,7 @@ pub(super) struct Flow<'f> {
 /// A token endpoint with the parameters of its requests.
 struct TokenRequester<'a> {
     server: &'a ServerMetadata,
-    registration: &'a Registration,
+    registration: &'a ClientRegistration,
     resource: &'a str,
     requested: &'a Scopes,
     key: Option<&'a SigningKey>,
@@ -135,7 +137,11 @@ impl Flow<'_> {
     }
 
     /// Adds the configured client secret, which the store does not hold.
-    fn with_secret(&self, registration: &Registration, server: &ServerMetadata) -> Registration {
+    fn with_secret(
+        &self,
+        registration: &ClientRegistration,
+        server: &ServerMetadata,
+    ) -> ClientRegistration {
         let own = self.oauth.credentials_of(&registration.issuer);
         match own.filter(|own| own.client_id == registration.client_id && !registration.dynamic) {
             Some(own) => own.registration(server),
@@ -246,7 +252,7 @@ impl Flow<'_> {
     }
 
     /// Returns a client assertion if the client authenticates with its key.
-    fn assertion(&self, registration: &Registration) -> Result<Option<String>, AuthError> {
+    fn assertion(&self, registration: &ClientRegistration) -> Result<Option<String>, AuthError> {
         if registration.auth != ClientAuth::PrivateKeyJwt {
             return Ok(None);
         }
@@ -333,7 +339,7 @@ impl Flow<'_> {
         }
     }
 
-    fn is_ours(&self, registration: &Registration) -> bool {
+    fn is_ours(&self, registration: &ClientRegistration) -> bool {
         let own = self.oauth.credentials_of(&registration.issuer);
         match own {
             Some(own) => own.client_id == registration.client_id,
@@ -377,16 +383,18 @@ impl Flow<'_> {
         }
     }
 
-    async fn registration(&self, issuer: &str) -> Result<Option<Registration>, AuthError> {
+    async fn registration(&self, issuer: &str) -> Result<Option<ClientRegistration>, AuthError> {
         let key = self.oauth.registration_key(issuer);
         let bytes = self.load_undamaged(&key).await?;
-        let kept = bytes.and_then(|bytes| serde_json::from_slice::<Registration>(&bytes).ok());
-        let good =
-            |kept: &Registration| kept.issuer == issuer && !kept.has_lapsed(clock::unix_now());
+        let kept =
+            bytes.and_then(|bytes| serde_json::from_slice::<ClientRegistration>(&bytes).ok());
+        let good = |kept: &ClientRegistration| {
+            kept.issuer == issuer && !kept.has_lapsed(clock::unix_now())
+        };
         Ok(kept.filter(good))
     }
 
-    async fn save_registration(&self, registration: &Registration) {
+    async fn save_registration(&self, registration: &ClientRegistration) {
         let key = self.oauth.registration_key(&registration.issuer);
         let bytes = serde_json::to_vec(registration).unwrap_or_default();
         if let Err(error) = self.oauth.store.save(&key, &bytes).await {
@@ -406,7 +414,7 @@ struct GrantFlow<'g, 'f> {
     key: Option<&'g SigningKey>,
 }
 
-type GrantResult = Result<(Registration, Tokens), AuthError>;
+type GrantResult = Result<(ClientRegistration, Tokens), AuthError>;
 
 impl GrantFlow<'_, '_> {
     /// Obtains tokens with the user's consent.
@@ -425,7 +433,7 @@ impl GrantFlow<'_, '_> {
         let redirect_uri = sign_in.redirect_uri().to_owned();
         // The user agent may be implemented by the host.
         check_redirect_uri(&redirect_uri)?;
-        let fits = |kept: &Registration| {
+        let fits = |kept: &ClientRegistration| {
             kept.redirect_uri.as_deref() == Some(&redirect_uri) && kept.covers(self.scopes)
         };
         let registration = match known.or(kept.filter(fits)) {
@@ -501,7 +509,7 @@ impl GrantFlow<'_, '_> {
     }
 
     /// The client's existing identity at this server: its credentials, or the URL of its metadata.
-    fn configured_registration(&self) -> Result<Option<Registration>, AuthError> {
+    fn configured_registration(&self) -> Result<Option<ClientRegistration>, AuthError> {
         let (oauth, server) = (self.flow.oauth, &self.discovered.server);
         if let Some(own) = oauth.credentials_of(&server.issuer) {
             return Ok(Some(own.registration(server)));
@@ -510,7 +518,8 @@ impl GrantFlow<'_, '_> {
             &oauth.metadata_url,
             server.client_id_metadata_document_supported,
         ) {
-            let registration = Registration::known(&server.issuer, url, None, ClientAuth::None);
+            let registration =
+                ClientRegistration::known(&server.issuer, url, None, ClientAuth::None);
             return Ok(Some(registration));
         }
         match &oauth.credentials[..] {
@@ -525,7 +534,7 @@ impl GrantFlow<'_, '_> {
         }
     }
 
-    async fn register(&self, redirect_uri: &str) -> Result<Registration, AuthError> {
+    async fn register(&self, redirect_uri: &str) -> Result<ClientRegistration, AuthError> {
         let (oauth, server) = (self.flow.oauth, &self.discovered.server);
         // The registration has to include scopes that a later step-up may request.
         let basic = self
@@ -556,7 +565,7 @@ impl GrantFlow<'_, '_> {
 
     async fn ask(
         &self,
-        registration: &Registration,
+        registration: &ClientRegistration,
         grant: &Grant<'_>,
     ) -> Result<Tokens, AuthError> {
         let requester = TokenRequester {

@@ -10,7 +10,7 @@ use ring::rand::SystemRandom;
 use serde::{Deserialize, Serialize};
 
 use crate::metadata::ServerMetadata;
-use crate::registration::Registration;
+use crate::registration::ClientRegistration;
 use crate::token::Tokens;
 use crate::{AuthError, Secret};
 
@@ -19,7 +19,7 @@ use crate::{AuthError, Secret};
 pub(super) struct Record {
     pub(super) resource: String,
     pub(super) server: ServerMetadata,
-    pub(super) registration: Registration,
+    pub(super) registration: ClientRegistration,
     pub(super) tokens: Tokens,
     /// All scopes that were requested, granted or not: a step-up requests them again.
     pub(super) requested: Scopes,
@@ -34,7 +34,7 @@ pub(super) struct Record {
 struct StoredRecord {
     resource: String,
     server: ServerMetadata,
-    registration: Registration,
+    registration: ClientRegistration,
     tokens: Tokens,
     requested: Scopes,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -103,7 +103,7 @@ mod tests {
     use super::*;
 
     fn record(dynamic: bool) -> Record {
-        let mut registration = Registration::known(
+        let mut registration = ClientRegistration::known(
             "https://a.example",
             "me",
             Some("password".into()),

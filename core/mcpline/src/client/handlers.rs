@@ -25,10 +25,10 @@ use serde::de::DeserializeOwned;
 use crate::background;
 use crate::background_tasks::BackgroundTasks;
 use crate::client_error::ClientError;
+use crate::fair_queue::PeerId;
 use crate::offload;
 use crate::span::SpanScope;
 use crate::trace_context::TraceContext;
-use crate::turn_queue::PeerId;
 
 use super::connection_events::ConnectionListener;
 use super::extension::Resolver;

@@ -12,10 +12,10 @@ use mcpline_runtime::clock;
 use crate::background;
 use crate::background_tasks::BackgroundTasks;
 use crate::client_error::ClientError;
+use crate::fair_queue::PeerId;
 use crate::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use crate::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use crate::timers::Timers;
-use crate::turn_queue::PeerId;
 
 use super::connect::{self, Dialler};
 use super::connection_events::{ConnectionAnnouncer, ConnectionEvent};

@@ -6,8 +6,8 @@ use std::sync::atomic::AtomicBool;
 use mcpline_protocol::Raw;
 use serde::de::DeserializeOwned;
 
+use crate::fair_queue::PeerId;
 use crate::offload;
-use crate::turn_queue::PeerId;
 
 /// Decodes a large value on another thread. Returns `None` if the runtime is shutting down.
 pub(super) async fn decode_offloaded<T: DeserializeOwned + Send + 'static>(

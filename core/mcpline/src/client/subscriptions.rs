@@ -18,9 +18,9 @@ use tokio::sync::{Notify, mpsc, watch};
 
 use crate::background;
 use crate::client_error::ClientError;
+use crate::fair_queue::PeerId;
 use crate::sync::atomic::{AtomicBool, Ordering};
 use crate::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
-use crate::turn_queue::PeerId;
 
 use super::handlers::Listener;
 use super::inner::Inner;

@@ -11,7 +11,7 @@
 //! ```
 //!
 //! Blocking handlers run on a pool of worker threads ([`workers`]). Wherever calls wait, the clients of a server take
-//! turns ([`TurnQueue`]): a client that floods a server only delays itself.
+//! turns ([`FairQueue`]): a client that floods a server only delays itself.
 //!
 //! [`client`] contains the handle of a client, with its phases, requests in flight, input requests and listeners.
 //!
@@ -33,6 +33,8 @@ pub mod auth;
 mod built_in_middleware;
 #[cfg(feature = "server")]
 mod call_actions;
+#[cfg(feature = "server")]
+mod call_queue;
 pub mod channel;
 #[cfg(feature = "client")]
 pub mod client;
@@ -53,8 +55,6 @@ mod local_socket;
 #[cfg(feature = "openapi")]
 mod openapi;
 pub mod options;
-#[cfg(feature = "server")]
-mod queue;
 #[cfg(all(test, mcpline_models))]
 mod race_models;
 #[cfg(all(feature = "server", feature = "http"))]
@@ -101,6 +101,8 @@ pub use features::{
 pub use http_parts::http_response;
 
 #[cfg(feature = "server")]
+pub use call_queue::{CallQueue, QueueFull, WakeupHold};
+#[cfg(feature = "server")]
 pub use io_thread_queue::{InputResponseCallback, IoAction, IoThreadQueue};
 #[cfg(all(feature = "server", feature = "http"))]
 pub use listening::listen;
@@ -108,8 +110,6 @@ pub use listening::listen;
 pub use local_socket::{LocalSocket, LocalSocketOptions, local_socket};
 #[cfg(feature = "openapi")]
 pub use openapi::{OpenApiFunctions, OpenApiImport, api_request};
-#[cfg(feature = "server")]
-pub use queue::{CallQueue, QueueFull, WakeupHold};
 #[cfg(all(feature = "server", feature = "http"))]
 pub use request_body::{BodyFeed, ClientLeft, RequestBody, set_unknown_http_version};
 #[cfg(feature = "server")]
@@ -127,7 +127,7 @@ pub use response_body::{MAX_PIECE_BYTES, ResponseBody};
 pub use routes::route_request;
 #[cfg(feature = "server")]
 pub use sharing::{
-    ForeignSharing, MAX_RUNNING_FUNCTIONS, SharingFunctions, SharingUse, sharing_request,
+    ForeignSharing, MAX_RUNNING_FUNCTIONS, SharingFunctions, SharingGuard, sharing_request,
     warn_of_invalid_message,
 };
 #[cfg(windows)]
@@ -148,7 +148,7 @@ pub use worker_processes::{
 #[cfg(feature = "server")]
 pub use workers::MAX_WAITING_CALLS;
 
-pub use crate::turn_queue::{PeerId, TurnQueue};
+pub use crate::fair_queue::{FairQueue, PeerId};
 
 /// Returns the line that a binding writes when a transport is ready ([`Settings::startup_message`]); `None` if there is to be
 /// none. `url` is that of the endpoint; `None` for stdio, for which it is called before the transport is served.

@@ -13,8 +13,8 @@ use crate::server::race_models::{
 use crate::server::{Call, ToolOptions};
 use crate::sync::{Arc, Mutex};
 
+use super::call_queue::CallQueue;
 use super::io_thread_queue::{IoAction, IoThreadQueue};
-use super::queue::CallQueue;
 
 /// Completed actions: thread and number of each.
 type Done = Arc<Record<(usize, usize)>>;

@@ -13,9 +13,9 @@ use mcpline_runtime::clock;
 use regex::{Regex, RegexBuilder};
 
 use crate::error::Error;
+use crate::fair_queue::PeerId;
 use crate::offload;
 use crate::sync::Arc;
-use crate::turn_queue::PeerId;
 
 use super::json_redaction::{REDACTED, RedactionRules, redacted_json, redacted_text};
 

@@ -9,7 +9,7 @@ use mcpline_protocol::{Revision, Scopes};
 
 use crate::caller::Caller;
 use crate::error::Error;
-use crate::turn_queue::PeerId;
+use crate::fair_queue::PeerId;
 
 /// A request, or another message, on its way through [middleware](super::Middleware).
 #[derive(Clone)]

@@ -3,8 +3,8 @@
 
 use tokio::sync::oneshot;
 
+use crate::fair_queue::{FairQueue, PeerId};
 use crate::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use crate::turn_queue::{PeerId, TurnQueue};
 
 /// Limits how many computations run at once. Those that wait are kept by peer, only while they wait; limits of calls
 /// bound them.
@@ -15,7 +15,7 @@ pub(crate) struct FairSemaphore(Mutex<State>);
 struct State {
     /// Number of further computations that may run. None waits unless this is 0.
     free: usize,
-    waiting: TurnQueue<oneshot::Sender<Turn>>,
+    waiting: FairQueue<oneshot::Sender<Turn>>,
 }
 
 /// Permission to compute. Passed to the next in turn on drop.
@@ -26,7 +26,7 @@ impl FairSemaphore {
     pub(crate) fn new(at_once: usize) -> Arc<Self> {
         Arc::new(Self(Mutex::new(State {
             free: at_once,
-            waiting: TurnQueue::default(),
+            waiting: FairQueue::default(),
         })))
     }
 

@@ -8,8 +8,8 @@ use std::sync::LazyLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::background;
+use crate::fair_queue::PeerId;
 use crate::sync::Arc;
-use crate::turn_queue::PeerId;
 
 use fair_semaphore::FairSemaphore;
 

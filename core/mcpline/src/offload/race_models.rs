@@ -1,9 +1,9 @@
 //! Models of turns: computations wait, end and are given up concurrently.
 
+use crate::fair_queue::PeerId;
 use crate::race_models::{check, settle, spawn};
 use crate::sync::Arc;
 use crate::sync::atomic::{AtomicUsize, Ordering};
-use crate::turn_queue::PeerId;
 
 use super::fair_semaphore::FairSemaphore;
 

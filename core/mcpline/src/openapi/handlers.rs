@@ -12,11 +12,11 @@ use mcpline_protocol::vocabulary::JsonObject;
 use mcpline_protocol::wire::Raw;
 use serde_json::{Value, json};
 
+use crate::fair_queue::PeerId;
 use crate::offload;
 use crate::server::{
     Call, Context, Handler, HandlerError, Reply, ResourceReply, ToolReply, handler as async_handler,
 };
-use crate::turn_queue::PeerId;
 
 use super::api_client::{ApiClient, Response};
 use super::credential_provider::CredentialSources;

@@ -3,9 +3,9 @@
 use std::collections::{HashMap, VecDeque};
 use std::net::{IpAddr, Ipv6Addr};
 
+use crate::fair_queue::PeerId;
 use crate::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use crate::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
-use crate::turn_queue::PeerId;
 
 use super::counts::{Counted, Counts, Limit};
 use super::usage_limit::{Charge, Exceeded, Level, Usage, UsageLimit, share_of};

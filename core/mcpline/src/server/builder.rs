@@ -24,7 +24,7 @@ use super::middleware::Middlewares;
 use super::mounts::Mounts;
 use super::request_log::RequestLog;
 use super::settings::Settings;
-use super::state::State;
+use super::state::TypeMap;
 use super::traffic::TrafficLog;
 use super::{Server, state_keys};
 
@@ -36,12 +36,12 @@ pub struct ServerBuilder {
     pub(super) settings: Settings,
     pub(super) extensions: Vec<Extension>,
     pub(super) experimental: BTreeMap<String, JsonObject>,
-    pub(super) declared: Declared,
+    pub(super) declared: DeclaredFeatures,
 }
 
 /// Features that are declared before any of them is registered.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Declared {
+pub(super) struct DeclaredFeatures {
     pub(super) tools: bool,
     pub(super) resources: bool,
     pub(super) prompts: bool,
@@ -56,7 +56,7 @@ impl ServerBuilder {
             settings: Settings::default(),
             extensions: Vec::new(),
             experimental: BTreeMap::new(),
-            declared: Declared::default(),
+            declared: DeclaredFeatures::default(),
         }
     }
 
@@ -201,7 +201,7 @@ impl ServerBuilder {
             started: clock::now(),
             is_debugged,
             traffic,
-            state: State::default(),
+            state: TypeMap::default(),
             this: this.clone(),
         });
         inner.refresh_profile();

@@ -22,14 +22,13 @@ use crate::sync::{self, Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use super::Inner;
 #[cfg(feature = "openapi")]
 use super::api_function::{ApiFunctionCall, ApiRequest};
-use super::approval;
 use super::argument_map::ArgumentMap;
 use super::call_kind::CallKind;
 use super::call_timeout::CallTimeout;
 use super::client_notifications::ClientNotification;
 use super::connection::Connection;
 use super::context::Context;
-use super::custom::MethodEntry;
+use super::custom_methods::MethodEntry;
 use super::feature_entries::{PromptEntry, ResourceEntry, TemplateEntry, ToolEntry};
 use super::input_requests::InputRecord;
 use super::middleware::{
@@ -42,6 +41,7 @@ use super::request_span::RequestSpan;
 use super::routes::{self, RouteCall};
 use super::sharing_call::SharingCall;
 use super::template_lists::{self, ListCall};
+use super::tool_approval;
 
 /// A call passed to a [`Handler`](super::Handler).
 ///
@@ -251,7 +251,7 @@ impl Call {
     }
 
     /// Returns the client that limits count the call for. Calls that wait take turns by it.
-    pub(crate) fn quota_peer(&self) -> crate::turn_queue::PeerId {
+    pub(crate) fn quota_peer(&self) -> crate::fair_queue::PeerId {
         self.state().lock_current_request().connection.client().peer
     }
 
@@ -522,7 +522,7 @@ impl CallState {
             let _ = self.message_servers();
         }
         match self.needs_approval.load(Ordering::Acquire) {
-            true => approval::request_approval_then_run(self),
+            true => tool_approval::request_approval_then_run(self),
             false => self.run(),
         }
     }

@@ -20,7 +20,7 @@ use crate::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::call::{CallState, CurrentRequest, Target};
 use super::connection::Connection;
-use super::custom;
+use super::custom_methods;
 use super::input_requests::InputRecord;
 use super::middleware::{self, Message, MessageMiddlewares};
 use super::offloaded_validation;
@@ -329,7 +329,7 @@ fn handle_notification(
     }
     let client = connection.client();
     let own = client.begin_call().and_then(|in_flight| {
-        let own = custom::own_params(params.as_ref(), false, client)?;
+        let own = custom_methods::own_params(params.as_ref(), false, client)?;
         Ok((in_flight, own))
     });
     let (in_flight, own) = match own {

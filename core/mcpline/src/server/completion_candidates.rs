@@ -7,8 +7,8 @@ use mcpline_protocol::limits::MAX_INLINE_STEPS;
 use mcpline_protocol::rank::{RankedCandidates, rank};
 use mcpline_protocol::schema::StepBudget;
 
+use crate::fair_queue::PeerId;
 use crate::offload;
-use crate::turn_queue::PeerId;
 
 use super::registry::Completer;
 use super::reply::{CompletionReply, HandlerError, Reply};

@@ -23,7 +23,7 @@ use super::Inner;
 use super::call::{CallState, CurrentRequest};
 use super::call_kind::CallKind;
 use super::connection::{Connection, SessionGuard};
-use super::custom;
+use super::custom_methods;
 use super::input_requests::{self, InputRequest};
 use super::middleware::{MessageMiddlewares, NextCallback};
 use super::permission;
@@ -198,7 +198,7 @@ impl Context {
     /// [`ErrorKind::Usage`](crate::ErrorKind::Usage): the protocol defines the method, its name begins with `rpc.` or
     /// is not 1 to 1024 bytes of visible ASCII, or `params` is not a JSON object.
     pub fn notify(&self, method: &str, params: Option<&Raw>) -> Result<(), Error> {
-        custom::check_notification(method, params)?;
+        custom_methods::check_notification(method, params)?;
         match MessageMiddlewares::of_call(&self.call, method) {
             None => self.notify_now(method, params),
             Some(middlewares) => {

@@ -17,7 +17,7 @@ use crate::error::Error;
 use super::handler_function::{HandlerFunction, NoArguments};
 use super::{
     Handler, IntoPromptReply, IntoResourceList, IntoResourceReply, IntoToolReply, PromptOptions,
-    ResourceOptions, Server, ToolOptions, typed,
+    ResourceOptions, Server, ToolOptions, typed_handlers,
 };
 
 /// Features that can be added to a server: one definition, several, or those of a type with
@@ -131,7 +131,7 @@ impl ToolDefinition {
     where
         F: HandlerFunction<M, Arguments: JsonSchema, Output: IntoToolReply>,
     {
-        let schema = super::object_schema(typed::schema_of::<F::Arguments>());
+        let schema = super::object_schema(typed_handlers::schema_of::<F::Arguments>());
         Self::with_schema(name, schema, handler)
     }
 
@@ -142,7 +142,7 @@ impl ToolDefinition {
     {
         let mut tool = Tool::new(name, input_schema);
         tool.output_schema = F::Output::output_schema();
-        Self::with_handler(tool, typed::tool_handler(handler))
+        Self::with_handler(tool, typed_handlers::tool_handler(handler))
     }
 
     /// Creates a tool with a complete definition and a handler of raw calls.
@@ -346,7 +346,9 @@ impl ResourceDefinition {
         Self {
             target,
             options: ResourceOptions::default(),
-            handler: Box::new(move |mime_type| typed::resource_handler(mime_type, handler)),
+            handler: Box::new(move |mime_type| {
+                typed_handlers::resource_handler(mime_type, handler)
+            }),
             list: None,
         }
     }
@@ -437,7 +439,7 @@ impl ResourceDefinition {
     where
         F: HandlerFunction<M, Arguments = NoArguments, Output: IntoResourceList>,
     {
-        self.list = Some(typed::resource_list_handler(handler));
+        self.list = Some(typed_handlers::resource_list_handler(handler));
         self
     }
 }
@@ -512,7 +514,7 @@ impl PromptDefinition {
     where
         F: HandlerFunction<M, Arguments: JsonSchema, Output: IntoPromptReply>,
     {
-        let schema = typed::schema_of::<F::Arguments>();
+        let schema = typed_handlers::schema_of::<F::Arguments>();
         let derived = derived_arguments(&schema);
         let mut definition = Self::with_arguments(name, Vec::new(), handler);
         match derived {
@@ -537,7 +539,7 @@ impl PromptDefinition {
         Self {
             prompt,
             options: PromptOptions::default(),
-            handler: typed::prompt_handler(handler),
+            handler: typed_handlers::prompt_handler(handler),
             unusable: None,
         }
     }

@@ -23,7 +23,7 @@ use crate::warning_limit::warn_of_limit;
 
 use super::call::{CallState, CurrentRequest, Target};
 use super::connection::Connection;
-use super::custom::{self, MethodEntry};
+use super::custom_methods::{self, MethodEntry};
 use super::feature_entries::ToolEntry;
 use super::finish_call::{respond_error, respond_result};
 use super::input_requests::{self, InputRecord, Retry, RetryDisposition};
@@ -216,7 +216,7 @@ fn custom_request(
     require_scopes(current_request, &entry.scopes)?;
     let client = current_request.connection.client();
     let is_retried = method.is_retried_with_input(current_request.peer.revision);
-    let own = custom::own_params(params.as_ref(), is_retried, client);
+    let own = custom_methods::own_params(params.as_ref(), is_retried, client);
     let own = own.map_err(|exceeded| Refusal::Request(exceeded.into()))?;
     begin(
         current_request,

@@ -26,12 +26,12 @@ use crate::error::Error;
 use super::Server;
 #[cfg(feature = "schemars")]
 use super::context::Context;
-use super::custom::MethodOptions;
+use super::custom_methods::MethodOptions;
 use super::handler::Handler;
 #[cfg(feature = "schemars")]
 use super::tool_error::ToolError;
 #[cfg(feature = "schemars")]
-use super::{object_schema, typed};
+use super::{object_schema, typed_handlers};
 
 /// An extension of the protocol that a server offers (2026-07-28, "Extensions"): an identifier, settings and features.
 /// [`ServerBuilder::extension`](super::ServerBuilder::extension) adds it to a server.
@@ -123,9 +123,9 @@ impl Extension {
         R: Serialize,
         E: Into<ToolError>,
     {
-        let options =
-            MethodOptions::default().with_params_schema(object_schema(typed::schema_of::<P>()));
-        self.request_with(method, options, typed::request_handler(run))
+        let options = MethodOptions::default()
+            .with_params_schema(object_schema(typed_handlers::schema_of::<P>()));
+        self.request_with(method, options, typed_handlers::request_handler(run))
     }
 
     /// Handles requests of a method of the extension; see [`Server::add_request_handler`].
@@ -154,9 +154,9 @@ impl Extension {
         F: Fn(P, Context) -> Fut + Send + Sync + 'static,
         Fut: Future<Output = ()> + Send + 'static,
     {
-        let options =
-            MethodOptions::default().with_params_schema(object_schema(typed::schema_of::<P>()));
-        self.notification_with(method, options, typed::notification_handler(run))
+        let options = MethodOptions::default()
+            .with_params_schema(object_schema(typed_handlers::schema_of::<P>()));
+        self.notification_with(method, options, typed_handlers::notification_handler(run))
     }
 
     /// Handles notifications of a method of the extension; see [`Server::add_notification_handler`].

@@ -21,11 +21,11 @@ use crate::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock, Weak};
 use crate::timers::{Alarm, Timed, Timers};
 use crate::warning_limit::WarningLimit;
 
-use super::builder::Declared;
+use super::builder::DeclaredFeatures;
 use super::call::{Call, CallState};
 use super::completion_candidates;
 use super::connection::{Connection, TransportId};
-use super::custom::MethodEntry;
+use super::custom_methods::MethodEntry;
 use super::extension::Extensions;
 use super::feature_selection::FeatureSelection;
 use super::handler::{self, Handler};
@@ -36,7 +36,7 @@ use super::registry::{ChangedFeatures, Completer, Registry};
 use super::request_log::RequestLog;
 use super::request_span::RequestTracing;
 use super::settings::Settings;
-use super::state::State;
+use super::state::TypeMap;
 use super::suspended_call::SuspendedCall;
 use super::traffic::TrafficLog;
 
@@ -49,7 +49,7 @@ pub(crate) struct Inner {
     pub(super) extensions: Extensions,
     pub(super) experimental: BTreeMap<String, JsonObject>,
     /// What is declared in any case; grows with the features that the server gets.
-    pub(super) offered: Mutex<Declared>,
+    pub(super) offered: Mutex<DeclaredFeatures>,
     pub(super) registry: RwLock<Arc<Registry>>,
     pub(super) profile: RwLock<Arc<ServerProfile>>,
     pub(super) keys: KeyRing,
@@ -84,7 +84,7 @@ pub(crate) struct Inner {
     pub(crate) traffic: Option<TrafficLog>,
     pub(super) this: Weak<Inner>,
     /// Values of the program, for its handlers.
-    pub(crate) state: State,
+    pub(crate) state: TypeMap,
 }
 
 impl Inner {
@@ -436,7 +436,7 @@ impl Inner {
 
     /// Returns what the server declares: what the author says, every kind of feature that it has or ever had, because
     /// clients learn of capabilities only once, and all lists while a mounted server may add to them.
-    fn declared_features(&self, registry: &Registry) -> Declared {
+    fn declared_features(&self, registry: &Registry) -> DeclaredFeatures {
         let is_open = self.has_live_mounts();
         let completes = registry.has_completions() || self.mounted_have_completions();
         let mut offered = self.offered.lock().unwrap_or_else(PoisonError::into_inner);

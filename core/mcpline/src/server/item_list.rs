@@ -25,11 +25,11 @@ pub(crate) struct Item<T> {
     /// Whether clients see and may use the feature.
     pub(crate) enabled: bool,
     /// Where the feature comes from; `None` if it was registered here.
-    pub(crate) origin: Option<Origin<T>>,
+    pub(crate) origin: Option<CopySource<T>>,
 }
 
 /// The feature of another server that an item is a copy of.
-pub(crate) struct Origin<T> {
+pub(crate) struct CopySource<T> {
     pub(crate) mount: MountId,
     /// The number of the item at that server, which it keeps when it is changed.
     pub(crate) number: u64,
@@ -49,10 +49,10 @@ pub(crate) enum CopyChange<T> {
     /// Its original is gone.
     Remove,
     /// It gets this name, entry and origin, and keeps its place in the list.
-    Replace(Arc<str>, Arc<T>, Origin<T>),
+    Replace(Arc<str>, Arc<T>, CopySource<T>),
 }
 
-impl<T> Clone for Origin<T> {
+impl<T> Clone for CopySource<T> {
     fn clone(&self) -> Self {
         Self {
             mount: self.mount,
@@ -104,7 +104,7 @@ impl<T> ItemList<T> {
         name: Arc<str>,
         entry: Arc<T>,
         enabled: bool,
-        origin: Origin<T>,
+        origin: CopySource<T>,
     ) -> bool {
         if self.by_name.contains_key(&name) {
             return false;
@@ -113,7 +113,13 @@ impl<T> ItemList<T> {
         true
     }
 
-    fn insert(&mut self, name: Arc<str>, entry: Arc<T>, enabled: bool, origin: Option<Origin<T>>) {
+    fn insert(
+        &mut self,
+        name: Arc<str>,
+        entry: Arc<T>,
+        enabled: bool,
+        origin: Option<CopySource<T>>,
+    ) {
         let item = Arc::new(Item {
             number: self.next,
             name: name.clone(),
@@ -140,7 +146,7 @@ impl<T> ItemList<T> {
     /// replaced.
     pub(crate) fn change_copies(
         &mut self,
-        change: impl Fn(&Item<T>, &Origin<T>) -> CopyChange<T>,
+        change: impl Fn(&Item<T>, &CopySource<T>) -> CopyChange<T>,
         is_enabled: impl Fn(&str, &T) -> bool,
     ) -> Vec<Arc<Item<T>>> {
         let mut old_items = Vec::new();

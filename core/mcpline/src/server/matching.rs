@@ -12,8 +12,8 @@ use mcpline_protocol::session::{SessionLimits, subscribed_uris};
 use mcpline_protocol::uri_template::{MatchLimitReached, Variables};
 use mcpline_protocol::wire::{Method, Raw, Request};
 
+use crate::fair_queue::PeerId;
 use crate::offload;
-use crate::turn_queue::PeerId;
 
 use super::feature_entries::TemplateEntry;
 use super::registry::Registry;

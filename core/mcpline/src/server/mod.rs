@@ -7,7 +7,6 @@
 
 #[cfg(feature = "openapi")]
 mod api_function;
-mod approval;
 #[cfg(feature = "macros")]
 mod args;
 mod argument_map;
@@ -19,7 +18,7 @@ mod client_notifications;
 mod completion_candidates;
 pub(crate) mod connection;
 mod context;
-mod custom;
+mod custom_methods;
 pub(crate) mod debug_mode;
 mod definitions;
 mod dispatch;
@@ -72,10 +71,11 @@ mod template_lists;
 pub(crate) mod test_sink;
 #[cfg(test)]
 mod tests;
+mod tool_approval;
 mod tool_error;
 mod tool_transform;
 pub(crate) mod traffic;
-mod typed;
+mod typed_handlers;
 mod typed_input_requests;
 mod url_elicitation_required;
 
@@ -105,7 +105,7 @@ pub use call::Call;
 pub use call_kind::CallKind;
 pub use client_notifications::ClientNotification;
 pub use context::Context;
-pub use custom::MethodOptions;
+pub use custom_methods::MethodOptions;
 pub use definitions::{
     Definitions, Features, PromptDefinition, ResourceDefinition, ToolDefinition,
 };
@@ -144,14 +144,14 @@ pub use tool_transform::{ArgumentTransform, ToolTransform};
 pub use traffic::{Direction, TrafficRecord, TransportKind};
 #[cfg(feature = "schemars")]
 #[cfg_attr(docsrs, doc(cfg(feature = "schemars")))]
-pub use typed::Json;
-pub use typed::{
+pub use typed_handlers::Json;
+pub use typed_handlers::{
     IntoPromptReply, IntoResourceList, IntoResourceReply, IntoToolReply, prompt_handler,
     resource_handler, resource_list_handler, tool_handler,
 };
 
-use custom::MethodEntry;
-pub(crate) use custom::check_notification;
+use custom_methods::MethodEntry;
+pub(crate) use custom_methods::check_notification;
 use feature_entries::{FeatureEntry, PromptEntry, ResourceEntry, TemplateEntry, ToolEntry};
 pub(crate) use inner::Inner;
 use registry::{MethodItem, Methods, Registry};
@@ -238,7 +238,7 @@ impl Server {
     where
         F: HandlerFunction<M, Output: IntoToolReply>,
     {
-        self.add_tool(tool, options, typed::tool_handler(run))
+        self.add_tool(tool, options, typed_handlers::tool_handler(run))
     }
 
     /// Adds a tool. Connected clients are notified.
@@ -276,7 +276,7 @@ impl Server {
     where
         F: HandlerFunction<M, Arguments = NoArguments, Output: IntoResourceReply>,
     {
-        let handler = typed::resource_handler(resource.mime_type.clone(), run);
+        let handler = typed_handlers::resource_handler(resource.mime_type.clone(), run);
         match self.add_resource(resource, handler) {
             Ok(()) => self,
             Err(error) => panic!("{error}"),
@@ -323,7 +323,7 @@ impl Server {
     where
         F: HandlerFunction<M, Output: IntoResourceReply>,
     {
-        let handler = typed::resource_handler(template.mime_type.clone(), run);
+        let handler = typed_handlers::resource_handler(template.mime_type.clone(), run);
         match self.add_resource_template(template, handler) {
             Ok(()) => self,
             Err(error) => panic!("{error}"),
@@ -392,7 +392,7 @@ impl Server {
     where
         F: HandlerFunction<M, Output: IntoPromptReply>,
     {
-        match self.add_prompt(prompt, typed::prompt_handler(run)) {
+        match self.add_prompt(prompt, typed_handlers::prompt_handler(run)) {
             Ok(()) => self,
             Err(error) => panic!("{error}"),
         }
@@ -466,7 +466,7 @@ impl Server {
         F: Fn(Value, Context) -> Fut + Send + Sync + 'static,
         Fut: Future<Output = Vec<String>> + Send + 'static,
     {
-        self.set_completion(typed::completion_handler(run));
+        self.set_completion(typed_handlers::completion_handler(run));
         self
     }
 
@@ -492,7 +492,10 @@ impl Server {
         F: Fn(Context) -> Fut + Send + Sync + 'static,
         Fut: Future<Output = ()> + Send + 'static,
     {
-        self.set_event_handler(ClientNotification::Initialized, typed::event_handler(run));
+        self.set_event_handler(
+            ClientNotification::Initialized,
+            typed_handlers::event_handler(run),
+        );
         self
     }
 
@@ -509,7 +512,7 @@ impl Server {
     {
         self.set_event_handler(
             ClientNotification::RootsListChanged,
-            typed::event_handler(run),
+            typed_handlers::event_handler(run),
         );
         self
     }
@@ -542,9 +545,9 @@ impl Server {
         R: Serialize,
         E: Into<ToolError>,
     {
-        let options =
-            MethodOptions::default().with_params_schema(object_schema(typed::schema_of::<P>()));
-        let added = self.add_request_handler(method, options, typed::request_handler(run));
+        let options = MethodOptions::default()
+            .with_params_schema(object_schema(typed_handlers::schema_of::<P>()));
+        let added = self.add_request_handler(method, options, typed_handlers::request_handler(run));
         match added {
             Ok(()) => self,
             Err(error) => panic!("{error}"),
@@ -594,7 +597,7 @@ impl Server {
         R: Serialize,
         E: Into<ToolError>,
     {
-        self.add_request_handler(method, options, typed::request_handler(run))
+        self.add_request_handler(method, options, typed_handlers::request_handler(run))
     }
 
     /// Removes the handler of a custom request. Returns `false` if there was none. Calls in flight continue.
@@ -619,10 +622,13 @@ impl Server {
         F: Fn(P, Context) -> Fut + Send + Sync + 'static,
         Fut: Future<Output = ()> + Send + 'static,
     {
-        let options =
-            MethodOptions::default().with_params_schema(object_schema(typed::schema_of::<P>()));
-        let added =
-            self.add_notification_handler(method, options, typed::notification_handler(run));
+        let options = MethodOptions::default()
+            .with_params_schema(object_schema(typed_handlers::schema_of::<P>()));
+        let added = self.add_notification_handler(
+            method,
+            options,
+            typed_handlers::notification_handler(run),
+        );
         match added {
             Ok(()) => self,
             Err(error) => panic!("{error}"),
@@ -674,7 +680,7 @@ impl Server {
         F: Fn(P, Context) -> Fut + Send + Sync + 'static,
         Fut: Future<Output = ()> + Send + 'static,
     {
-        self.add_notification_handler(method, options, typed::notification_handler(run))
+        self.add_notification_handler(method, options, typed_handlers::notification_handler(run))
     }
 
     /// Removes the handler of a custom notification. Returns `false` if there was none. Calls in flight continue.

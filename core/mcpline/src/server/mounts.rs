@@ -23,7 +23,7 @@ use super::feature_entries::{
 };
 use super::feature_source::{FeatureSource, with_source};
 use super::inner::Inner;
-use super::item_list::{CopyChange, Item, ItemList, Origin};
+use super::item_list::{CopyChange, CopySource, Item, ItemList};
 use super::registry::{ChangedFeatures, MethodItem, Methods, Registry};
 use super::tool_transform::ToolTransform;
 
@@ -97,11 +97,11 @@ impl Mounted {
     }
 
     /// Returns the origin of a copy of this feature.
-    fn origin_of<T: FeatureEntry>(&self, original: &Item<T>) -> Origin<T> {
+    fn origin_of<T: FeatureEntry>(&self, original: &Item<T>) -> CopySource<T> {
         let source = FeatureSource::of(&self.server, self.prefix.as_deref(), &*original.entry);
         let origin = original.origin.as_ref();
         let sources = origin.map(|origin| origin.sources.clone());
-        Origin {
+        CopySource {
             mount: self.id,
             number: original.number,
             name: original.name.clone(),

@@ -19,7 +19,7 @@ use crate::error::Error;
 use crate::sync::{Arc, OnceLock};
 
 use super::client_notifications::ClientNotification;
-use super::custom::MethodEntry;
+use super::custom_methods::MethodEntry;
 use super::feature_entries::{FeatureEntry, PromptEntry, ResourceEntry, TemplateEntry, ToolEntry};
 use super::feature_selection::{FeatureRules, FeatureSelection};
 use super::feature_source::FeatureSources;

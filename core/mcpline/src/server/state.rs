@@ -11,9 +11,9 @@ use super::{Context, HandlerError, Server};
 
 /// The values of a server, at most one of each type.
 #[derive(Default)]
-pub(crate) struct State(RwLock<HashMap<TypeId, Arc<dyn Any + Send + Sync>, RandomState>>);
+pub(crate) struct TypeMap(RwLock<HashMap<TypeId, Arc<dyn Any + Send + Sync>, RandomState>>);
 
-impl State {
+impl TypeMap {
     fn set<T: Send + Sync + 'static>(&self, value: T) {
         let value: Arc<dyn Any + Send + Sync> = Arc::new(value);
         let replaced = {
@@ -30,7 +30,7 @@ impl State {
     }
 }
 
-impl State {
+impl TypeMap {
     fn get_or_default<T: Default + Send + Sync + 'static>(&self) -> Arc<T> {
         if let Some(value) = self.get() {
             return value;
@@ -56,13 +56,13 @@ pub(crate) struct SessionValues(Mutex<Phase>);
 enum Phase {
     #[default]
     Unused,
-    Used(Arc<State>),
+    Used(Arc<TypeMap>),
     Ended,
 }
 
 impl SessionValues {
     /// Returns the values; `None` once the session has ended.
-    fn get(&self) -> Option<Arc<State>> {
+    fn get(&self) -> Option<Arc<TypeMap>> {
         let mut values = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if let Phase::Unused = *values {
             *values = Phase::Used(Arc::default());

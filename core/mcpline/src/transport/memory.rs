@@ -16,7 +16,7 @@ use crate::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 
 use crate::line_io::outbox::OUTBOX_LIMIT;
 
-use super::single;
+use super::single_connection;
 
 /// Memory overhead of each message.
 const ENTRY_BYTES: usize = 64;
@@ -306,11 +306,11 @@ impl Server {
         let peer = options.principal.into();
         #[cfg(feature = "http")]
         let connection = match options.headers {
-            Some(headers) => single::open_with_headers(self, peer, headers, kind, &sink),
-            None => single::open(self, peer, kind, &sink),
+            Some(headers) => single_connection::open_with_headers(self, peer, headers, kind, &sink),
+            None => single_connection::open(self, peer, kind, &sink),
         };
         #[cfg(not(feature = "http"))]
-        let connection = single::open(self, peer, kind, &sink);
+        let connection = single_connection::open(self, peer, kind, &sink);
         let _ = queue.connection.set(Arc::downgrade(&connection));
         let dead = queue.clone();
         connection.on_ping_timeout(move || dead.close());
@@ -347,7 +347,7 @@ impl MemoryTransport {
     /// Processes the messages that were sent.
     fn process_sent(&self) {
         while let Some((message, _taking)) = self.queue.take_sent() {
-            single::receive(&self.connection, &self.sink, message);
+            single_connection::receive(&self.connection, &self.sink, message);
         }
     }
 

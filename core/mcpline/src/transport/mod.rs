@@ -9,7 +9,7 @@ mod named_pipe;
 mod pipe;
 #[cfg(all(test, mcpline_models))]
 mod race_models;
-mod single;
+mod single_connection;
 #[cfg(feature = "stdio")]
 mod stdio;
 #[cfg(all(unix, feature = "stdio"))]

@@ -24,7 +24,7 @@ use crate::server::Server;
 use crate::server::connection::Connection;
 use crate::server::traffic::TransportKind;
 
-use super::single::{self, ConnectionIdentity};
+use super::single_connection::{self, ConnectionIdentity};
 use super::{EOF_GRACE, LAST_ANSWERS, Stop, Transport};
 
 /// What a client writes.
@@ -101,7 +101,7 @@ pub(super) async fn serve(
 ) -> io::Result<()> {
     let outbox = Arc::new(Outbox::default());
     let sink: Arc<dyn MessageSink> = outbox.clone();
-    let connection = single::open(server, peer, kind, &sink);
+    let connection = single_connection::open(server, peer, kind, &sink);
     let (died, dead) = oneshot::channel();
     connection.on_ping_timeout(move || {
         // Serving may have ended.
@@ -361,7 +361,7 @@ fn line_or_end<S>(pumped: PumpOutcome<S>) -> Result<Line, End<S>> {
 
 fn receive(connection: &Arc<Connection>, sink: &Arc<dyn MessageSink>, line: Line) {
     match line {
-        Ok(line) => single::receive(connection, sink, line),
+        Ok(line) => single_connection::receive(connection, sink, line),
         Err(error) => {
             if let (Some(log), Some(origin)) = (&connection.server().traffic, connection.traffic())
             {

@@ -12,7 +12,7 @@ use serde_json::{Map, Value, json};
 use super::set::{MARK, size_within};
 use super::{SchemaSet, Stop};
 use crate::limits::{MAX_EXAMPLE_BYTES, MAX_SCHEMA_DEPTH};
-use crate::reference::{self, Place};
+use crate::reference::{self, DocumentLocation};
 
 /// What a schema describes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -66,7 +66,11 @@ impl SchemaSet<'_> {
     /// # Errors
     ///
     /// A reference leads nowhere, or the schemas become too large.
-    pub(crate) fn convert(&mut self, place: &Place, position: Position) -> Result<Value, Stop> {
+    pub(crate) fn convert(
+        &mut self,
+        place: &DocumentLocation,
+        position: Position,
+    ) -> Result<Value, Stop> {
         match self.document.at(place) {
             Some(value) => self.convert_value(value, place, position),
             None => {
@@ -80,7 +84,7 @@ impl SchemaSet<'_> {
     fn convert_value(
         &mut self,
         value: &Value,
-        place: &Place,
+        place: &DocumentLocation,
         position: Position,
     ) -> Result<Value, Stop> {
         self.count_one()?;
@@ -125,7 +129,7 @@ impl SchemaSet<'_> {
         out: &mut Map<String, Value>,
         keyword: &str,
         value: &Value,
-        schema: &Place,
+        schema: &DocumentLocation,
         position: Position,
     ) -> Result<(), Stop> {
         let is_response = self.direction == Direction::Response;
@@ -237,7 +241,7 @@ impl SchemaSet<'_> {
     fn members(
         &mut self,
         value: &Value,
-        place: &Place,
+        place: &DocumentLocation,
         position: Position,
         keep: impl Fn(&str) -> bool,
     ) -> Result<Option<Value>, Stop> {
@@ -260,7 +264,7 @@ impl SchemaSet<'_> {
     fn elements(
         &mut self,
         value: &Value,
-        place: &Place,
+        place: &DocumentLocation,
         position: Position,
     ) -> Result<Option<Value>, Stop> {
         let mut converted = Vec::new();
@@ -275,7 +279,7 @@ impl SchemaSet<'_> {
     }
 
     /// Returns a schema with only the types and the description of the one at a place.
-    pub(crate) fn outline(&mut self, place: &Place) -> Value {
+    pub(crate) fn outline(&mut self, place: &DocumentLocation) -> Value {
         let mut outline = Map::new();
         let Ok((_, Value::Object(schema))) = self.document.follow(place) else {
             return Value::Object(outline);
@@ -302,7 +306,7 @@ impl SchemaSet<'_> {
         &self,
         converted: &mut Map<String, Value>,
         schema: &Map<String, Value>,
-        place: &Place,
+        place: &DocumentLocation,
     ) {
         let flag = match self.direction {
             Direction::Request => "readOnly",

@@ -10,7 +10,7 @@ use crate::document::Document;
 use crate::error::DocumentError;
 use crate::limits::{MAX_DESCRIPTION_BYTES, MAX_SCHEMA_DEPTH};
 use crate::names::{self, UniqueNames};
-use crate::reference::Place;
+use crate::reference::DocumentLocation;
 
 /// Marks a reference while a schema is built; replaced by `$ref` or by the schema itself. No keyword has this name, and members
 /// of a document that have it are left out.
@@ -49,7 +49,7 @@ pub(crate) struct SchemaSet<'d> {
     pub(crate) max_references: usize,
     pub(crate) max_nesting: usize,
     pub(crate) max_description_bytes: usize,
-    numbers: HashMap<Place, usize>,
+    numbers: HashMap<DocumentLocation, usize>,
     definitions: Vec<Definition>,
     waiting: VecDeque<usize>,
     names: UniqueNames,
@@ -77,7 +77,7 @@ impl LargestSizes {
 
 struct Definition {
     name: String,
-    place: Place,
+    place: DocumentLocation,
     references: usize,
     schema: Value,
 }
@@ -214,7 +214,7 @@ impl SchemaSet<'_> {
     /// Returns a reference to the schema at a place, which becomes a definition.
     pub(crate) fn refer(
         &mut self,
-        target: &Place,
+        target: &DocumentLocation,
         position: Position,
     ) -> Result<Map<String, Value>, Stop> {
         let references = position.references + 1;

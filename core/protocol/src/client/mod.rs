@@ -49,7 +49,7 @@ pub use result_cache::{
 };
 pub use session::{ClientEvent, ClientSession, OutgoingClientRequest, is_header_mismatch};
 pub use tool_catalog::{
-    AdmitTool, FilteredToolPage, MAX_KNOWN_TOOLS, MAX_KNOWN_TOOLS_BYTES, ToolAdmission,
-    ToolCatalog, ToolPage,
+    FilteredToolPage, MAX_KNOWN_TOOLS, MAX_KNOWN_TOOLS_BYTES, ToolAdmission, ToolCatalog,
+    ToolFilter, ToolPage,
 };
 pub use url_elicitations::UrlElicitations;

@@ -70,7 +70,7 @@ pub enum ToolAdmission {
 }
 
 /// Decides about a tool, by its name and definition.
-pub type AdmitTool<'a> = &'a dyn Fn(&str, &Raw) -> ToolAdmission;
+pub type ToolFilter<'a> = &'a dyn Fn(&str, &Raw) -> ToolAdmission;
 
 /// A parsed page of `tools/list`, with the information to remember.
 ///
@@ -93,7 +93,7 @@ impl ToolPage {
     pub fn read_inline(
         page: &Raw,
         has_param_headers: bool,
-        admit: AdmitTool<'_>,
+        admit: ToolFilter<'_>,
     ) -> Option<Result<Self, String>> {
         let is_small = page.as_bytes().len() <= MAX_INLINE_DECODED_BYTES;
         is_small.then(|| Self::read(page, has_param_headers, admit, &AtomicBool::new(false)))
@@ -106,7 +106,7 @@ impl ToolPage {
     pub fn read(
         page: &Raw,
         has_param_headers: bool,
-        admit: AdmitTool<'_>,
+        admit: ToolFilter<'_>,
         interrupt: &AtomicBool,
     ) -> Result<Self, String> {
         let mut read = Self::default();

@@ -16,4 +16,4 @@ mod suspended;
 pub use canonical::{canonical_json, input_request_digest, request_digest};
 pub use request_state::{EarlierResponse, RequestState, SentInputRequest, StateError};
 pub use seal::{KeyError, KeyRing, MIN_SECRET_LEN, OpenError};
-pub use suspended::{Resumption, SuspendedHandlers, SuspensionOwner, Ticket};
+pub use suspended::{Resumption, SuspendedHandlers, SuspensionOwner, SuspensionTicket};

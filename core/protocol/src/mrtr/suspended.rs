@@ -11,7 +11,7 @@ use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::time::Duration;
 
 /// Identifies a suspended handler. The driver makes it of random bytes; it is unguessable, and sealed in the state.
-pub type Ticket = String;
+pub type SuspensionTicket = String;
 
 /// The result of presenting a ticket.
 #[derive(Debug, PartialEq, Eq)]
@@ -36,11 +36,11 @@ pub struct SuspensionOwner {
 /// Suspended handlers by ticket. `T` is the driver's handle of one.
 #[derive(Debug)]
 pub struct SuspendedHandlers<T> {
-    entries: HashMap<Ticket, SuspendedEntry<T>>,
-    by_expiry: BTreeSet<(Duration, Ticket)>,
+    entries: HashMap<SuspensionTicket, SuspendedEntry<T>>,
+    by_expiry: BTreeSet<(Duration, SuspensionTicket)>,
     by_client: HashMap<u64, ClientHandlers>,
     /// Used tickets, oldest first; some have expired.
-    used: VecDeque<Ticket>,
+    used: VecDeque<SuspensionTicket>,
     cap: usize,
     waiting: usize,
 }
@@ -50,7 +50,7 @@ pub struct SuspendedHandlers<T> {
 struct ClientHandlers {
     waiting: usize,
     /// Tickets, oldest first; those that no longer wait are skipped.
-    order: VecDeque<Ticket>,
+    order: VecDeque<SuspensionTicket>,
 }
 
 /// How many tickets in a client's queue may no longer wait, besides as many as do.
@@ -92,7 +92,7 @@ impl<T> SuspendedHandlers<T> {
     /// returns the one to remove; the driver cancels it.
     pub fn insert(
         &mut self,
-        ticket: Ticket,
+        ticket: SuspensionTicket,
         handler: T,
         holder: SuspensionOwner,
         expires: Duration,
@@ -262,7 +262,7 @@ mod tests {
 
     fn insert<T: std::fmt::Debug + PartialEq>(
         table: &mut SuspendedHandlers<T>,
-        ticket: Ticket,
+        ticket: SuspensionTicket,
         handler: T,
         expires: Duration,
     ) {

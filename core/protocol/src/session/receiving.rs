@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::error::RpcError;
-use crate::revision::{Batches, Revision};
+use crate::revision::{BatchRule, Revision};
 use crate::vocabulary::{LoggingLevel, SubscriptionFilter};
 use crate::wire::{
     JsonKind, Message, Method, Notification, Params, Raw, Request, RequestId, Response,
@@ -34,7 +34,7 @@ impl<C, A> ServerSession<C, A> {
                 "a batch is not allowed before the handshake",
             ));
         };
-        if peer.revision.features().batches != Batches::Removed {
+        if peer.revision.features().batches != BatchRule::Removed {
             return Ok(());
         }
         Err(RpcError::invalid_request(format!(

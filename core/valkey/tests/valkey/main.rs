@@ -1,8 +1,8 @@
 //! Shared state over a real server: see tests/scale.
 #![cfg(unix)]
 
+mod deployments;
 mod failures;
-mod kinds;
 mod link;
 mod logged;
 mod server;

@@ -7,8 +7,8 @@ use mcpline_protocol::RpcError;
 use mcpline_protocol::wire::{Method, Raw};
 
 use crate::client_error::ClientError;
+use crate::fair_queue::PeerId;
 use crate::middleware::{Redaction, RedactionTimeout, has_content, is_custom};
-use crate::turn_queue::PeerId;
 
 use super::{ClientMiddleware, ClientMiddlewareFuture, ClientNext, ClientOutcome, ClientRequest};
 

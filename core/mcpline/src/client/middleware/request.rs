@@ -16,10 +16,10 @@ use crate::client::inner::Inner;
 use crate::client::settings::Reissue;
 use crate::client::settings::RequestOptions;
 use crate::client_error::ClientError;
+#[cfg(feature = "redaction")]
+use crate::fair_queue::PeerId;
 use crate::span::shown_address;
 use crate::sync::Arc;
-#[cfg(feature = "redaction")]
-use crate::turn_queue::PeerId;
 
 use super::ClientOutcome;
 

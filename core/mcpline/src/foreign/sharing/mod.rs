@@ -12,7 +12,7 @@
 //! [`Reply::Sharing`](crate::server::Reply::Sharing). No lock is held while they run.
 //!
 //! They are called while a transport is served: the binding [prepares](ForeignSharing::prepare) the shared state with each
-//! transport, [begins](SharingUse::begin) to use it once functions can run, and [leaves](SharingUse::leave) it while they still
+//! transport, [begins](SharingGuard::begin) to use it once functions can run, and [leaves](SharingGuard::leave) it while they still
 //! can. Requests that come before wait.
 
 mod bus;
@@ -135,7 +135,7 @@ struct Running {
 
 /// Keeps the state in use while a transport is served.
 #[must_use]
-pub struct SharingUse {
+pub struct SharingGuard {
     state: Option<Arc<ProcessState>>,
 }
 
@@ -181,7 +181,7 @@ impl ForeignSharing {
     }
 
     /// Announces that the state is used soon, for a transport that is about to be served: from now on requests wait.
-    pub fn prepare(&self) -> SharingUse {
+    pub fn prepare(&self) -> SharingGuard {
         let state = self.0.state();
         {
             let mut using = state.lock();
@@ -190,11 +190,11 @@ impl ForeignSharing {
                 .attempted
                 .get_or_insert_with(|| Arc::new(watch::Sender::new(false)));
         }
-        SharingUse { state: Some(state) }
+        SharingGuard { state: Some(state) }
     }
 
-    /// Begins to use the state at once: [prepares](Self::prepare) and [begins](SharingUse::begin).
-    pub fn enter(&self, runtime: &Handle) -> SharingUse {
+    /// Begins to use the state at once: [prepares](Self::prepare) and [begins](SharingGuard::begin).
+    pub fn enter(&self, runtime: &Handle) -> SharingGuard {
         let sharing = self.prepare();
         sharing.begin(runtime);
         sharing
@@ -304,7 +304,7 @@ impl ProcessState {
     }
 }
 
-impl SharingUse {
+impl SharingGuard {
     /// Begins to use the state on this runtime: subscribes to the bus, and writes what waits. From now on functions can run.
     pub fn begin(&self, runtime: &Handle) {
         let Some(state) = self
@@ -345,7 +345,7 @@ impl SharingUse {
     }
 }
 
-impl Drop for SharingUse {
+impl Drop for SharingGuard {
     fn drop(&mut self) {
         if let Some(running) = self.release() {
             running.stop.send_replace(true);
@@ -484,8 +484,8 @@ impl std::fmt::Debug for ForeignSharing {
     }
 }
 
-impl std::fmt::Debug for SharingUse {
+impl std::fmt::Debug for SharingGuard {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("SharingUse").finish_non_exhaustive()
+        f.debug_struct("SharingGuard").finish_non_exhaustive()
     }
 }

@@ -166,7 +166,7 @@ impl Process {
         }
     }
 
-    fn enter(&self) -> SharingUse {
+    fn enter(&self) -> SharingGuard {
         self.sharing.enter(&Handle::current())
     }
 

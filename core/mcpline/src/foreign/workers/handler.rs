@@ -5,7 +5,7 @@ use mcpline_protocol::RpcError;
 use crate::server::{Call, Handler, HandlerError};
 use crate::sync::Arc;
 
-use super::super::queue::QueueFull;
+use super::super::call_queue::QueueFull;
 use super::{MAX_WAITING_CALLS, Refused, WorkerPool};
 
 impl<T: Clone + Send + Sync + 'static> WorkerPool<(T, Call)> {

@@ -4,7 +4,7 @@
 //! threads. The binding starts them on demand, and each [takes](Worker::take) jobs, runs them and
 //! [sleeps](Worker::sleep) in between. This module contains the policy:
 //!
-//! - **Order.** Peers take turns (`TurnQueue`), so a client that floods a server only delays its own jobs.
+//! - **Order.** Peers take turns (`FairQueue`), so a client that floods a server only delays its own jobs.
 //! - **Bounds.** Above [`MAX_WAITING_CALLS`] a call is refused. Jobs that must run in any case
 //!   ([`push_unlimited`](WorkerPool::push_unlimited)) are bounded by the code that pushes them.
 //! - **Wake-ups.** Waking a thread costs more than most handlers. A pool without a running worker wakes one after the
@@ -39,9 +39,9 @@ use std::time::{Duration, Instant};
 use tokio::runtime::Handle;
 
 use crate::background;
+use crate::fair_queue::{FairQueue, PeerId};
 use crate::sync::atomic::{AtomicBool, AtomicUsize, Ordering, fence};
 use crate::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
-use crate::turn_queue::{PeerId, TurnQueue};
 
 use super::io_thread_queue::{IoAction, IoThreadQueue};
 
@@ -150,7 +150,7 @@ pub struct WorkerPool<J> {
 }
 
 struct State<J> {
-    queue: TurnQueue<Waiting<J>>,
+    queue: FairQueue<Waiting<J>>,
     /// Number of calls among the jobs.
     calls: usize,
     /// Number of jobs taken so far.
@@ -197,7 +197,7 @@ impl<J: Send + 'static> WorkerPool<J> {
     pub fn new(limits: Limits, threads: WorkerThreadStarter) -> Arc<Self> {
         Arc::new_cyclic(|this| Self {
             state: Mutex::new(State {
-                queue: TurnQueue::default(),
+                queue: FairQueue::default(),
                 calls: 0,
                 taken: 0,
                 threads: 0,

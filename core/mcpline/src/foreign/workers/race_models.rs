@@ -7,9 +7,9 @@ use std::time::{Duration, Instant};
 use shuttle::thread;
 use tokio::runtime::Handle;
 
+use crate::fair_queue::PeerId;
 use crate::race_models::{Record, check, end_runtime, settle};
 use crate::sync::{Arc, Mutex, OnceLock, Weak};
-use crate::turn_queue::PeerId;
 
 use super::super::io_thread_queue::{IoAction, IoThreadQueue};
 use super::{Limits, MAX_SPARE_WORKERS, Refused, WorkerPool, WorkerStep, WorkerThreadStarter};

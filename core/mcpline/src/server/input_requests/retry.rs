@@ -10,10 +10,10 @@ use mcpline_protocol::wire::{JsonKind, Params, Raw};
 use mcpline_runtime::clock;
 
 use super::InputRequestMethod;
-use crate::server::approval;
 use crate::server::call::{CallState, CurrentRequest, InputResponses, Target};
 use crate::server::input_response_check;
 use crate::server::settings::STATE_SECRETS_VARIABLE;
+use crate::server::tool_approval;
 use crate::warning_limit::warn_limited;
 
 use super::record::InputRecord;
@@ -129,7 +129,7 @@ pub(in crate::server) fn resume(
             round: state.round,
         };
         // The user is not asked again for each time that the handler runs.
-        let record = InputRecord::for_replay(approval::approval_answers(&state.answers), 0);
+        let record = InputRecord::for_replay(tool_approval::approval_answers(&state.answers), 0);
         return Ok(RetryDisposition::Run(Some(input), Box::new(record)));
     }
     let suspended = server.peek_suspended(&state.ticket);

@@ -8,11 +8,11 @@ use mcpline_protocol::wire::{Method, Params, Raw, json_string};
 use crate::background;
 use crate::message_sink::ResponseStatus;
 use crate::middleware::{MessageKind, MiddlewareFuture, MiddlewareRequest};
-use crate::server::approval;
 use crate::server::call::{CallState, InputResponses, Target};
 use crate::server::finish_call::{self, respond_error};
 use crate::server::middleware::{Message, MessageMiddlewares, outcome_until};
 use crate::server::reply::{HandlerError, InputRequired, KeyedInputRequest};
+use crate::server::tool_approval;
 use crate::sync::{Arc, Mutex, PoisonError};
 
 use super::{
@@ -149,7 +149,7 @@ fn put_requests(call: &Arc<CallState>, input_required: InputRequired) {
             String::new(),
             round,
             asked,
-            approval::approval_answers(&call.lock_record().answered),
+            tool_approval::approval_answers(&call.lock_record().answered),
             Some(author),
         );
         if sealed.len() > settings.max_state_bytes {

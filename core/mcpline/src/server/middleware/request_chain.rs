@@ -11,6 +11,7 @@ use tokio::sync::oneshot::{self, error::TryRecvError};
 use tokio::sync::watch;
 
 use crate::caller::Caller;
+use crate::fair_queue::PeerId;
 use crate::message_sink::ResponseStatus;
 use crate::middleware::{
     MessageKind, Middleware, MiddlewareFuture, MiddlewareOrigin, MiddlewareOutcome,
@@ -18,7 +19,6 @@ use crate::middleware::{
 };
 use crate::sync::atomic::Ordering;
 use crate::sync::{Arc, Mutex, PoisonError};
-use crate::turn_queue::PeerId;
 
 use super::super::call::CurrentRequest;
 use super::super::dispatch;

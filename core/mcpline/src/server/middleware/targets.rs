@@ -5,9 +5,9 @@ use std::sync::atomic::AtomicBool;
 use mcpline_protocol::RpcError;
 use mcpline_protocol::wire::{Method, Params};
 
+use crate::fair_queue::PeerId;
 use crate::middleware::MiddlewareRequest;
 use crate::sync::Arc;
-use crate::turn_queue::PeerId;
 
 use super::super::call::{CallState, Target as CallTarget};
 use super::super::call_kind::CallKind;

@@ -82,7 +82,7 @@ impl Drop for ReservedPlace {
 
 /// Why a session cannot be used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum NoSession {
+pub(super) enum SessionLookupError {
     /// No session has this id, or it has ended, or it belongs to another principal.
     Unknown,
 }
@@ -342,13 +342,17 @@ impl Sessions {
     }
 
     /// Returns the session with this id if it belongs to this principal.
-    pub(super) fn find(&self, id: &str, principal: &str) -> Result<Arc<Session>, NoSession> {
+    pub(super) fn find(
+        &self,
+        id: &str,
+        principal: &str,
+    ) -> Result<Arc<Session>, SessionLookupError> {
         match self.get(id) {
             Some(session) if session.principal == principal => {
                 session.touch();
                 Ok(session)
             }
-            _ => Err(NoSession::Unknown),
+            _ => Err(SessionLookupError::Unknown),
         }
     }
 

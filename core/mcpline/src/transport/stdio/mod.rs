@@ -18,7 +18,7 @@ use crate::server::Server;
 use crate::server::traffic::TransportKind;
 
 use super::pipe as lines;
-use super::single::ConnectionIdentity;
+use super::single_connection::ConnectionIdentity;
 use super::{Stop, Transport};
 
 /// Only one server can own a process's stdin and stdout.

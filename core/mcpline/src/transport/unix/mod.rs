@@ -15,7 +15,7 @@ use crate::server::Server;
 use crate::server::traffic::TransportKind;
 use crate::warning_limit::warn_limited;
 
-use super::single::ConnectionIdentity;
+use super::single_connection::ConnectionIdentity;
 use super::{Stop, Transport, pipe};
 
 use socket_file::SocketFile;

@@ -14,12 +14,12 @@ const SLICE: Duration = Duration::from_millis(100);
 
 /// A socket to wait for. One write wakes, however many came before.
 #[derive(Debug)]
-pub(crate) struct Wake {
+pub(crate) struct WakeupFd {
     reader: TcpStream,
     writer: TcpStream,
 }
 
-impl Wake {
+impl WakeupFd {
     pub(crate) fn new() -> io::Result<Self> {
         Self::pipe()
     }

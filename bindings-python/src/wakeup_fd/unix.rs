@@ -8,14 +8,14 @@ use rustix::pipe::PipeFlags;
 
 /// A descriptor to wait for. One write wakes, however many came before.
 #[derive(Debug)]
-pub(crate) struct Wake {
+pub(crate) struct WakeupFd {
     reader: OwnedFd,
     writer: OwnedFd,
     /// An event counter takes eight bytes, a pipe any number.
     counter: bool,
 }
 
-impl Wake {
+impl WakeupFd {
     /// Creates an event counter if the system supports it, otherwise a pipe.
     pub(crate) fn new() -> io::Result<Self> {
         #[cfg(any(target_os = "linux", target_os = "android"))]

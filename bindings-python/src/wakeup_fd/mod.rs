@@ -4,4 +4,4 @@
 #[cfg_attr(windows, path = "windows.rs")]
 mod system;
 
-pub(crate) use system::Wake;
+pub(crate) use system::WakeupFd;

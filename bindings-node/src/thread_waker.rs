@@ -8,7 +8,7 @@ use napi::bindgen_prelude::{JsValue, Object};
 use napi::{Env, Error, Result, Status, sys};
 
 /// Calls a JavaScript function without arguments, on its thread, from any thread.
-pub(crate) struct Wake {
+pub(crate) struct ThreadWaker {
     /// `None` once the environment ends: Node frees the function then.
     function: Mutex<Option<Function>>,
 }
@@ -20,7 +20,7 @@ struct Function(sys::napi_threadsafe_function);
 // thread, and the mutex prevents uses after its end.
 unsafe impl Send for Function {}
 
-impl Wake {
+impl ThreadWaker {
     /// Creates it from a JavaScript function. By itself it does not keep the process alive.
     pub(crate) fn new(env: Env, callback: &Object<'_>) -> Result<Self> {
         let name = env.create_string("mcpline")?;

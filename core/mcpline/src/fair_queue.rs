@@ -32,7 +32,7 @@ impl Default for PeerId {
 /// Entries of peers. The next entry is the oldest one of the peer whose turn it is. Of peers without entries only the
 /// last one is kept: most queues are empty most of the time, and used by one peer.
 #[derive(Debug)]
-pub struct TurnQueue<T> {
+pub struct FairQueue<T> {
     /// The slots of peers in the order of their turns, each with the turn's number. Turns of peers whose entries were
     /// removed stay until they come up or there are many.
     order: VecDeque<(u64, usize)>,
@@ -65,7 +65,7 @@ const KEPT_ENTRIES: usize = 64;
 /// Number of turns from which stale ones are removed.
 const FEWEST_STALE_TURNS: usize = 16;
 
-impl<T> Default for TurnQueue<T> {
+impl<T> Default for FairQueue<T> {
     fn default() -> Self {
         Self {
             order: VecDeque::new(),
@@ -80,7 +80,7 @@ impl<T> Default for TurnQueue<T> {
     }
 }
 
-impl<T> TurnQueue<T> {
+impl<T> FairQueue<T> {
     /// Adds an entry behind the others of its peer. A peer that had none gets its turn after the other peers. Returns
     /// the entry's number.
     pub fn push(&mut self, peer: PeerId, entry: T) -> u64 {
@@ -254,13 +254,13 @@ impl Hasher for PeerHasher {
 mod tests {
     use super::*;
 
-    fn taken(queue: &mut TurnQueue<usize>) -> Vec<usize> {
+    fn taken(queue: &mut FairQueue<usize>) -> Vec<usize> {
         std::iter::from_fn(|| queue.pop()).collect()
     }
 
     #[test]
     fn peers_take_turns_however_many_entries_a_peer_has() {
-        let mut queue = TurnQueue::default();
+        let mut queue = FairQueue::default();
         let peers = [PeerId::new(), PeerId::new(), PeerId::new()];
         for (peer, count) in [(0, 1_000), (1, 2), (2, 1)] {
             for _ in 0..count {
@@ -276,7 +276,7 @@ mod tests {
 
     #[test]
     fn a_later_peer_waits_for_one_entry_of_each_other_peer() {
-        let mut queue = TurnQueue::default();
+        let mut queue = FairQueue::default();
         let (flood, neighbour) = (PeerId::new(), PeerId::new());
         for _ in 0..1_000 {
             queue.push(flood, 0);
@@ -291,7 +291,7 @@ mod tests {
 
     #[test]
     fn takes_entries_of_some_peers_without_changing_the_turns_of_others() {
-        let mut queue = TurnQueue::default();
+        let mut queue = FairQueue::default();
         let peers = [PeerId::new(), PeerId::new(), PeerId::new()];
         for entry in 0..9 {
             queue.push(peers[entry % 3], entry);
@@ -308,7 +308,7 @@ mod tests {
 
     #[test]
     fn entries_of_one_peer_come_in_their_order() {
-        let mut queue = TurnQueue::default();
+        let mut queue = FairQueue::default();
         let (peer, other) = (PeerId::new(), PeerId::new());
         for number in 0..100 {
             queue.push(peer, number);
@@ -322,7 +322,7 @@ mod tests {
 
     #[test]
     fn removed_entries_leave_nothing_behind() {
-        let mut queue = TurnQueue::default();
+        let mut queue = FairQueue::default();
         let (peer, other) = (PeerId::new(), PeerId::new());
         let first = queue.push(peer, 1);
         let second = queue.push(peer, 2);

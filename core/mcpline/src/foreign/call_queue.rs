@@ -3,9 +3,9 @@
 use mcpline_protocol::RpcError;
 
 use crate::background;
+use crate::fair_queue::FairQueue;
 use crate::server::{Call, Handler, HandlerError};
 use crate::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use crate::turn_queue::TurnQueue;
 
 /// Calls that wait until a foreign loop drains them.
 ///
@@ -25,7 +25,7 @@ struct Shared<T> {
 }
 
 struct State<T> {
-    calls: TurnQueue<(T, Call)>,
+    calls: FairQueue<(T, Call)>,
     /// A wake-up is pending, or the loop was woken and has not drained yet.
     waking: bool,
     closed: bool,
@@ -54,7 +54,7 @@ impl<T: Clone + Send + Sync + 'static> CallQueue<T> {
         Self {
             shared: Arc::new(Shared {
                 state: Mutex::new(State {
-                    calls: TurnQueue::default(),
+                    calls: FairQueue::default(),
                     waking: false,
                     closed: false,
                 }),
