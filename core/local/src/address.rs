@@ -9,14 +9,14 @@ pub(crate) const MAX_NAME: usize = 32;
 
 /// The directory of a service.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Address {
+pub(crate) enum ServiceAddress {
     /// The service's name within the directory of this user.
     Name(String),
     /// A directory of the program's own.
     Path(PathBuf),
 }
 
-impl Address {
+impl ServiceAddress {
     /// Parses `local`, `local://NAME` or `local:///path`. Without a name, that of the server is used.
     pub(crate) fn parse(url: &str, server: &str) -> Result<Self, LocalError> {
         let invalid = |reason: &str| Err(LocalError::InvalidUrl(reason.to_owned()));
@@ -79,12 +79,12 @@ mod tests {
 
     #[test]
     fn a_url_names_a_service_or_a_directory() {
-        let name = |url| Address::parse(url, "weather");
-        let named = |name: &str| Ok(Address::Name(name.to_owned()));
+        let name = |url| ServiceAddress::parse(url, "weather");
+        let named = |name: &str| Ok(ServiceAddress::Name(name.to_owned()));
         assert_eq!(name("local"), named("weather"));
         assert_eq!(name("local://"), named("weather"));
         assert_eq!(name("local://maps-2.0"), named("maps-2.0"));
-        let path = Address::Path(PathBuf::from("/run/weather"));
+        let path = ServiceAddress::Path(PathBuf::from("/run/weather"));
         assert_eq!(name("local:///run/weather"), Ok(path));
     }
 
@@ -100,7 +100,7 @@ mod tests {
             "local://é",
             &long,
         ] {
-            let error = Address::parse(url, "weather").unwrap_err();
+            let error = ServiceAddress::parse(url, "weather").unwrap_err();
             assert!(matches!(error, LocalError::InvalidUrl(_)), "{url}: {error}");
         }
     }

@@ -8,7 +8,7 @@ use std::path::{Component, Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use crate::address::Address;
+use crate::address::ServiceAddress;
 use crate::error::LocalError;
 
 /// The version of the layout: processes that use different layouts never read each other's files.
@@ -38,10 +38,10 @@ pub(crate) struct ServiceDirectory {
 impl ServiceDirectory {
     /// Creates the directory at this address unless it exists, and checks that no other user can read it, or
     /// replace it in its parent.
-    pub(crate) fn open(address: Address, own: String) -> Result<Self, LocalError> {
+    pub(crate) fn open(address: ServiceAddress, own: String) -> Result<Self, LocalError> {
         let checked = match address {
-            Address::Path(path) => vec![normalized(&path)?],
-            Address::Name(name) => {
+            ServiceAddress::Path(path) => vec![normalized(&path)?],
+            ServiceAddress::Name(name) => {
                 let services = services();
                 vec![services.clone(), services.join(name)]
             }

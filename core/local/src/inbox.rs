@@ -63,11 +63,11 @@ impl Inbox {
     }
 
     /// Accepts connections and passes on what they send, until the returned guard is dropped. Needs a runtime.
-    pub(crate) fn receive(self, subscribers: &Arc<MemorySharing>) -> io::Result<Receiving> {
+    pub(crate) fn receive(self, subscribers: &Arc<MemorySharing>) -> io::Result<InboxTasks> {
         let listener = UnixListener::from_std(self.socket)?;
         let accepting = accept(listener, subscribers.clone());
         let accepting = background::spawn(&Handle::current(), accepting);
-        Ok(Receiving {
+        Ok(InboxTasks {
             path: self.path,
             accepting: accepting.abort_handle(),
         })
@@ -75,19 +75,19 @@ impl Inbox {
 }
 
 /// The tasks that read. Removes the socket on drop.
-pub(crate) struct Receiving {
+pub(crate) struct InboxTasks {
     path: PathBuf,
     accepting: background::AbortHandle,
 }
 
-impl Receiving {
+impl InboxTasks {
     /// Whether others can find the socket.
     pub(crate) fn is_found(&self) -> bool {
         self.path.exists()
     }
 }
 
-impl Drop for Receiving {
+impl Drop for InboxTasks {
     fn drop(&mut self) {
         self.accepting.abort();
         let _ = remove_file(&self.path);

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use mcpline::sharing::Sharing;
 
-use crate::address::Address;
+use crate::address::ServiceAddress;
 use crate::error::LocalError;
 
 /// State that servers on one machine share. The constructors return it as [`Sharing`].
@@ -28,7 +28,7 @@ impl Local {
     /// The name is invalid, another user could read the directory or replace it in its parent, the directory or a socket cannot
     /// be created, the thread cannot be started, or the system is Windows.
     pub fn named(name: &str) -> Result<Sharing, LocalError> {
-        Self::at(Address::named(name)?)
+        Self::at(ServiceAddress::named(name)?)
     }
 
     /// Returns state that is shared by all servers of this user with this directory: an absolute path without `..`. It is created
@@ -38,7 +38,7 @@ impl Local {
     ///
     /// As [`named`](Self::named), or the path is relative.
     pub fn in_directory(path: impl Into<PathBuf>) -> Result<Sharing, LocalError> {
-        Self::at(Address::Path(path.into()))
+        Self::at(ServiceAddress::Path(path.into()))
     }
 
     /// Returns state as a URL says: `local` for the name of the server, `local://NAME` as [`named`](Self::named), or
@@ -48,11 +48,11 @@ impl Local {
     ///
     /// As [`named`](Self::named), or the URL is invalid.
     pub fn at_url(url: &str, server: &str) -> Result<Sharing, LocalError> {
-        Self::at(Address::parse(url, server)?)
+        Self::at(ServiceAddress::parse(url, server)?)
     }
 
     #[cfg(not(unix))]
-    fn at(_: Address) -> Result<Sharing, LocalError> {
+    fn at(_: ServiceAddress) -> Result<Sharing, LocalError> {
         Err(LocalError::Unsupported)
     }
 }
@@ -72,7 +72,7 @@ mod unix {
     use tokio::time::timeout;
 
     use super::Local;
-    use crate::address::Address;
+    use crate::address::ServiceAddress;
     use crate::directory::ServiceDirectory;
     use crate::error::LocalError;
     use crate::limits::{OPERATION_TIMEOUT, WARNINGS};
@@ -83,7 +83,7 @@ mod unix {
     pub(super) struct Shared {
         /// Of the process that created the state.
         first: Process,
-        address: Address,
+        address: ServiceAddress,
         /// Used only as the bus within this process.
         subscribers: Arc<MemorySharing>,
         restarts: WarningLimit,
@@ -102,7 +102,10 @@ mod unix {
 
     impl Process {
         /// Starts the thread.
-        fn start(address: Address, subscribers: &Arc<MemorySharing>) -> Result<Self, LocalError> {
+        fn start(
+            address: ServiceAddress,
+            subscribers: &Arc<MemorySharing>,
+        ) -> Result<Self, LocalError> {
             let directory = ServiceDirectory::open(address, clock::token())?;
             let queue = Arc::new(Queue::default());
             worker::start(queue.clone(), directory, subscribers.clone())?;
@@ -131,7 +134,7 @@ mod unix {
     }
 
     impl Local {
-        pub(super) fn at(address: Address) -> Result<Sharing, LocalError> {
+        pub(super) fn at(address: ServiceAddress) -> Result<Sharing, LocalError> {
             let shared = Arc::new(Self::start(address)?);
             Ok(Sharing {
                 sessions: shared.clone(),
@@ -140,7 +143,7 @@ mod unix {
             })
         }
 
-        fn start(address: Address) -> Result<Self, LocalError> {
+        fn start(address: ServiceAddress) -> Result<Self, LocalError> {
             let subscribers = Arc::new(MemorySharing::default());
             let first = Process::start(address.clone(), &subscribers)?;
             let shared = Shared {
@@ -302,7 +305,7 @@ mod unix {
         #[tokio::test]
         async fn a_process_with_another_id_starts_its_own_thread() {
             let path = std::env::temp_dir().join(format!("mcpline-fork-{}", std::process::id()));
-            let mut forked = Local::start(Address::Path(path.clone())).expect("starts");
+            let mut forked = Local::start(ServiceAddress::Path(path.clone())).expect("starts");
             forked.shared.first.id = 0;
             let sockets = || {
                 let names = std::fs::read_dir(path.join("1/bus")).expect("a directory");

@@ -255,7 +255,7 @@ mod tests {
     use std::cell::Cell;
 
     use super::*;
-    use crate::address::Address;
+    use crate::address::ServiceAddress;
 
     /// Returns the number of attempts, and the time after the last, if each takes this long.
     fn give_up(each: Duration) -> (u32, Duration) {
@@ -302,7 +302,8 @@ mod tests {
     fn sessions_are_saved_while_a_process_keeps_their_lock() {
         let path = std::env::temp_dir().join(format!("mcpline-lock-{}", std::process::id()));
         let open = || {
-            let directory = ServiceDirectory::open(Address::Path(path.clone()), "own".to_owned());
+            let directory =
+                ServiceDirectory::open(ServiceAddress::Path(path.clone()), "own".to_owned());
             directory.expect("a directory")
         };
         let (directory, stopped) = (open(), open());

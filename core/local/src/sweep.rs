@@ -306,7 +306,7 @@ mod tests {
     use mcpline::sharing::SaveOutcome;
 
     use super::*;
-    use crate::address::Address;
+    use crate::address::ServiceAddress;
     use crate::file_names::file_name;
     use crate::readers::Readers;
     use crate::streams::Records;
@@ -325,7 +325,7 @@ mod tests {
         let name = format!("mcpline-sweep-{}-{name}", std::process::id());
         let path = std::env::temp_dir().join(name);
         let scratch = Scratch(path.clone());
-        let directory = ServiceDirectory::open(Address::Path(path), "own".to_owned());
+        let directory = ServiceDirectory::open(ServiceAddress::Path(path), "own".to_owned());
         (scratch, directory.expect("a directory"))
     }
 

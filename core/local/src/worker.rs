@@ -10,7 +10,7 @@ use tokio::time::{Interval, MissedTickBehavior};
 
 use crate::directory::ServiceDirectory;
 use crate::error::LocalError;
-use crate::inbox::{Inbox, Receiving};
+use crate::inbox::{Inbox, InboxTasks};
 use crate::limits::{MARK_BYTES, SWEEP_BYTES, TICK, WARNINGS};
 use crate::peers::Peers;
 use crate::queue::{Operation, Queue, Reply};
@@ -81,7 +81,7 @@ impl Worker {
         peers.close().await;
     }
 
-    fn receive(&self, inbox: Inbox) -> Option<Receiving> {
+    fn receive(&self, inbox: Inbox) -> Option<InboxTasks> {
         let path = inbox.path().to_owned();
         let receiving = inbox.receive(&self.subscribers);
         let warn = |error: &io::Error| {
@@ -91,8 +91,8 @@ impl Worker {
     }
 
     /// Creates the socket again if something has removed it.
-    fn listen_again(&self, receiving: &mut Option<Receiving>, peers: &mut Peers) {
-        if receiving.as_ref().is_some_and(Receiving::is_found) {
+    fn listen_again(&self, receiving: &mut Option<InboxTasks>, peers: &mut Peers) {
+        if receiving.as_ref().is_some_and(InboxTasks::is_found) {
             return;
         }
         let bound = self.directory.create();

@@ -27,13 +27,13 @@ const C_RUNTIMES: [&CStr; 2] = [c"ucrtbase.dll", c"msvcrt.dll"];
 /// The real stdin and stdout.
 #[derive(Debug)]
 pub struct StandardHandles {
-    input: Moved,
-    output: Moved,
+    input: ReplacedHandle,
+    output: ReplacedHandle,
 }
 
 /// A handle that something else stands in for.
 #[derive(Debug)]
-struct Moved {
+struct ReplacedHandle {
     which: STD_HANDLE,
     descriptor: c_int,
     /// The value that the system and the C runtimes knew. It stays open until the end.
@@ -46,10 +46,10 @@ struct Moved {
 
 // SAFETY: handles may be used from any thread.
 #[allow(unsafe_code)]
-unsafe impl Send for Moved {}
+unsafe impl Send for ReplacedHandle {}
 // SAFETY: as above.
 #[allow(unsafe_code)]
-unsafe impl Sync for Moved {}
+unsafe impl Sync for ReplacedHandle {}
 
 impl StandardHandles {
     /// Puts the null device in the place of stdin, and stderr in that of stdout, or the null device if there is no stderr.
@@ -64,8 +64,8 @@ impl StandardHandles {
             Some(errors) => borrow(errors).try_clone_to_owned()?,
             None => null.try_clone()?,
         };
-        let input = Moved::new(STD_INPUT_HANDLE, 0)?;
-        let output = Moved::new(STD_OUTPUT_HANDLE, 1)?;
+        let input = ReplacedHandle::new(STD_INPUT_HANDLE, 0)?;
+        let output = ReplacedHandle::new(STD_OUTPUT_HANDLE, 1)?;
         input.replace(null)?;
         if let Err(error) = output.replace(errors) {
             input.restore();
@@ -93,7 +93,7 @@ impl StandardHandles {
     }
 }
 
-impl Moved {
+impl ReplacedHandle {
     #[allow(unsafe_code)]
     fn new(which: STD_HANDLE, descriptor: c_int) -> io::Result<Self> {
         let original = standard(which).ok_or_else(|| {

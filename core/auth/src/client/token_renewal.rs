@@ -98,7 +98,7 @@ pub(super) enum TokenNeed {
 }
 
 /// The tokens at one moment.
-pub(super) struct Snapshot {
+pub(super) struct TokenSnapshot {
     pub(super) generation: u64,
     pub(super) record: Option<Arc<Record>>,
 }
@@ -154,7 +154,7 @@ impl TokenManager {
     }
 
     /// Returns the tokens to send now, if nothing has to be done first.
-    pub(super) fn ready(&self) -> Option<Snapshot> {
+    pub(super) fn ready(&self) -> Option<TokenSnapshot> {
         let state = self.lock();
         let fresh = |record: &Arc<Record>| record.tokens.is_fresh(clock::unix_now());
         let ready = !state.usable || state.record.as_ref().is_none_or(fresh);
@@ -165,7 +165,7 @@ impl TokenManager {
     pub(super) async fn tokens(
         self: &Arc<Self>,
         authorizer: &Arc<RequestAuthorizer>,
-    ) -> Result<Snapshot, AuthError> {
+    ) -> Result<TokenSnapshot, AuthError> {
         if !self.lock().loaded {
             self.renew(authorizer, TokenNeed::Stored).await?;
         }
@@ -251,7 +251,7 @@ impl TokenManager {
         let (land, ended) = watch::channel(None);
         let (account, attending) = (self.clone(), authorizer.clone());
         let task = background::spawn(authorizer.handle(), async move {
-            let end = EndOfRenewal(&account);
+            let end = RenewalGuard(&account);
             let outcome = account.run_renewal(&attending, need).await;
             drop(end);
             // The waiting request may be gone.
@@ -427,8 +427,8 @@ impl TokenManager {
 }
 
 impl TokenState {
-    fn snapshot(&self) -> Snapshot {
-        Snapshot {
+    fn snapshot(&self) -> TokenSnapshot {
+        TokenSnapshot {
             generation: self.generation,
             record: self.record.clone().filter(|_| self.usable),
         }
@@ -493,9 +493,9 @@ impl Drop for UnsavedTokens<'_> {
 }
 
 /// Removes the renewal from the account on drop, however it ends.
-struct EndOfRenewal<'a>(&'a TokenManager);
+struct RenewalGuard<'a>(&'a TokenManager);
 
-impl Drop for EndOfRenewal<'_> {
+impl Drop for RenewalGuard<'_> {
     fn drop(&mut self) {
         self.0.lock().renewal = None;
     }

@@ -24,7 +24,7 @@ use super::config_file::ConfiguredServer;
 use super::connect::{DialFuture, Dialler};
 #[cfg(feature = "http")]
 use super::http::HttpDialler;
-use super::link::{Link, Sink};
+use super::link::{Link, SharedEventSink};
 #[cfg(feature = "server")]
 use super::memory::MemoryDialler;
 #[cfg(feature = "stdio")]
@@ -210,7 +210,7 @@ impl Address {
 struct CustomDialler(Arc<dyn ClientTransport>);
 
 impl Dialler for CustomDialler {
-    fn dial(&self, sink: Sink, _: bool) -> DialFuture<'_> {
+    fn dial(&self, sink: SharedEventSink, _: bool) -> DialFuture<'_> {
         Box::pin(async move {
             let channel = self.0.dial().await;
             let channel = channel.map_err(|error| ClientError::ServerUnreachable {

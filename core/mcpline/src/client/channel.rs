@@ -12,7 +12,7 @@ use crate::client_error::ClientError;
 use crate::line_io::outbox::OUTBOX_LIMIT;
 
 use super::address::Channel;
-use super::link::{Link, LinkFuture, Outgoing, Purpose, Sink};
+use super::link::{Link, LinkFuture, Outgoing, OutgoingKind, SharedEventSink};
 use super::link_shutdown::{LinkShutdown, link_shutdown};
 
 /// Maximum number of unsent bytes in a channel, because nothing else bounds it: above, further requests fail and
@@ -61,7 +61,7 @@ impl Drop for Counted {
 }
 
 impl ChannelLink {
-    pub(super) fn open(channel: Channel, sink: Sink) -> Arc<Self> {
+    pub(super) fn open(channel: Channel, sink: SharedEventSink) -> Arc<Self> {
         let Channel {
             to_server,
             mut from_server,
@@ -108,18 +108,18 @@ impl Link for ChannelLink {
     fn send(&self, outgoing: Outgoing) {
         if self.unsent.load(Ordering::Relaxed) > MAX_UNSENT_BYTES {
             match outgoing.purpose {
-                Purpose::Request(head) => {
+                OutgoingKind::Request(head) => {
                     // If the task has ended, every request has failed already.
                     let _ = self.refused.send(head.number);
                     return;
                 }
-                Purpose::Notification { about: None } => {
+                OutgoingKind::Notification { about: None } => {
                     tracing::warn!(
                         "dropped a notification: more than {MAX_UNSENT_BYTES} bytes wait to be sent to the server"
                     );
                     return;
                 }
-                Purpose::Notification { about: Some(_) } | Purpose::Answer => {}
+                OutgoingKind::Notification { about: Some(_) } | OutgoingKind::Answer => {}
             }
         }
         if let Some(sender) = &*self.sender() {
@@ -157,14 +157,14 @@ mod tests {
         };
         Outgoing {
             message: Bytes::from_static(b"{}"),
-            purpose: Purpose::Request(head),
+            purpose: OutgoingKind::Request(head),
         }
     }
 
     fn notification(about: Option<u64>) -> Outgoing {
         Outgoing {
             message: Bytes::from_static(b"[]"),
-            purpose: Purpose::Notification { about },
+            purpose: OutgoingKind::Notification { about },
         }
     }
 

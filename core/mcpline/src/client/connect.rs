@@ -21,7 +21,9 @@ use crate::span::NetworkAddress;
 
 use super::handshake_servers::ServerKey;
 use super::inner::Inner;
-use super::link::{Link, LinkFuture, NO_EVENT_STREAM, Outgoing, Purpose, RequestHead, Sink};
+use super::link::{
+    Link, LinkFuture, NO_EVENT_STREAM, Outgoing, OutgoingKind, RequestHead, SharedEventSink,
+};
 use super::session::{LinkEvent, LinkEventReceiver, MAX_EARLY_MESSAGES, Session};
 
 /// The link of a negotiation. However that ends, the client keeps track of the link until a session takes it over or it
@@ -108,7 +110,7 @@ pub(super) async fn open(
                     };
                 driver.dialled.opening.link.send(Outgoing {
                     message: message.into(),
-                    purpose: Purpose::Request(RequestHead {
+                    purpose: OutgoingKind::Request(RequestHead {
                         number,
                         revision,
                         opens,
@@ -138,7 +140,7 @@ pub(super) async fn open(
 
 async fn opening_link(
     client: &Arc<Inner>,
-    sink: Sink,
+    sink: SharedEventSink,
     http_sse: bool,
 ) -> Result<OpeningLink, ClientError> {
     let (dialling, alive) = (client.clone(), client.handlers.tasks.begin());
@@ -162,7 +164,7 @@ async fn opening_link(
 
 async fn dial(client: &Arc<Inner>, http_sse: bool) -> Result<DialledLink, ClientError> {
     let (reception, reports) = LinkEventReceiver::new();
-    let sink: Sink = reception.clone();
+    let sink: SharedEventSink = reception.clone();
     let limit = client.settings.open_timeouts.answer;
     let dialled = tokio::time::timeout(limit, opening_link(client, sink, http_sse)).await;
     let opening = dialled.unwrap_or_else(|_| {
@@ -281,7 +283,7 @@ impl NegotiationDriver {
                 encode::response(&mut pong, &request.id, b"{}");
                 self.dialled.opening.link.send(Outgoing {
                     message: pong.into(),
-                    purpose: Purpose::Answer,
+                    purpose: OutgoingKind::Answer,
                 });
                 NegotiationStep::Wait
             }
@@ -386,7 +388,7 @@ impl NegotiationDriver {
         if let Some(initialized) = opened.initialized.take() {
             link.send(Outgoing {
                 message: initialized.into(),
-                purpose: Purpose::Notification { about: None },
+                purpose: OutgoingKind::Notification { about: None },
             });
         }
         let session = Session::start(opened, link, client);
@@ -464,7 +466,7 @@ fn id_of(number: u64) -> RequestId {
 /// Opens links to a server.
 pub(super) trait Dialler: Send + Sync {
     /// Opens a new link; `http_sse` selects HTTP+SSE.
-    fn dial(&self, sink: Sink, http_sse: bool) -> DialFuture<'_>;
+    fn dial(&self, sink: SharedEventSink, http_sse: bool) -> DialFuture<'_>;
 
     /// Returns the address of the server, if there is one.
     fn server_address(&self) -> Option<&NetworkAddress> {

@@ -92,13 +92,13 @@ impl CurrentConnection {
 }
 
 /// An attempt to open a new connection in place of a lost one. The listeners of the connection get its begin and its end.
-struct Retry {
+struct ReconnectAttempt {
     client: Arc<Inner>,
     /// Why the connection was lost; `None` once the end of the attempt is announced.
     why: Option<ClientError>,
 }
 
-impl Retry {
+impl ReconnectAttempt {
     fn begin(client: Arc<Inner>, why: ClientError) -> Self {
         {
             let current = client.current();
@@ -121,7 +121,7 @@ impl Retry {
     }
 }
 
-impl Drop for Retry {
+impl Drop for ReconnectAttempt {
     /// Also when the request that opens the connection is dropped.
     fn drop(&mut self) {
         if let Some(why) = self.why.take() {
@@ -250,7 +250,7 @@ impl Inner {
         {
             return Err(why);
         }
-        let retry = why.map(|why| Retry::begin(this.clone(), why));
+        let retry = why.map(|why| ReconnectAttempt::begin(this.clone(), why));
         let delay = self.settings.reconnect.delay(lost, jitter());
         // The host's knowledge comes first, then this client's, then that of other clients.
         let server = self.dialler.known_server();
@@ -269,7 +269,7 @@ impl Inner {
                 let server = server.filter(|_| is_certain || found == Era::Modern);
                 self.record_era(server, first, found);
                 // From here on, the session's end is announced.
-                retry.into_iter().for_each(Retry::succeeded);
+                retry.into_iter().for_each(ReconnectAttempt::succeeded);
                 self.adopt_session(session).await
             }
             Err(error) => {
@@ -557,7 +557,7 @@ mod tests {
     use mcpline_protocol::vocabulary::ServerCapabilities;
     use tokio::sync::watch;
 
-    use super::super::link::{LinkFuture, Outgoing, Sink};
+    use super::super::link::{LinkFuture, Outgoing, SharedEventSink};
     use super::*;
 
     /// A link that ends once `links` links have been closed.
@@ -587,7 +587,7 @@ mod tests {
     struct Nowhere;
 
     impl Dialler for Nowhere {
-        fn dial(&self, _: Sink, _: bool) -> connect::DialFuture<'_> {
+        fn dial(&self, _: SharedEventSink, _: bool) -> connect::DialFuture<'_> {
             Box::pin(async { Err(ClientError::Closed) })
         }
     }
@@ -596,7 +596,7 @@ mod tests {
     struct Once(Arc<TestLink>);
 
     impl Dialler for Once {
-        fn dial(&self, _: Sink, _: bool) -> connect::DialFuture<'_> {
+        fn dial(&self, _: SharedEventSink, _: bool) -> connect::DialFuture<'_> {
             let link: Arc<dyn Link> = self.0.clone();
             Box::pin(async { Ok(link) })
         }

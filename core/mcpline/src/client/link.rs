@@ -2,7 +2,7 @@
 //!
 //! A [`Link`] lasts for one connection: the [negotiation](mcpline_protocol::client::Negotiation) and then the session
 //! use it; a new connection gets a new link. A link does not interpret messages, except for what its transport needs,
-//! which is in [`Purpose`].
+//! which is in [`OutgoingKind`].
 
 use std::future::Future;
 use std::pin::Pin;
@@ -61,12 +61,12 @@ pub(crate) trait Link: Send + Sync + 'static {
 pub(crate) struct Outgoing {
     /// The message, without a line end.
     pub(crate) message: Bytes,
-    pub(crate) purpose: Purpose,
+    pub(crate) purpose: OutgoingKind,
 }
 
 /// The kind of a message.
 #[derive(Debug)]
-pub(crate) enum Purpose {
+pub(crate) enum OutgoingKind {
     /// A request: expects a response.
     Request(RequestHead),
     /// A notification: expects none.
@@ -116,4 +116,4 @@ pub(crate) trait LinkEventSink: Send + Sync + 'static {
 }
 
 /// A shared receiver of a link's events.
-pub(crate) type Sink = Arc<dyn LinkEventSink>;
+pub(crate) type SharedEventSink = Arc<dyn LinkEventSink>;

@@ -11,14 +11,14 @@ use crate::server::Server;
 use crate::transport::{MemoryTransport, MemoryTransportOptions};
 
 use super::connect::{DialFuture, Dialler};
-use super::link::{Link, LinkFuture, Outgoing, Sink};
+use super::link::{Link, LinkFuture, Outgoing, SharedEventSink};
 use super::link_shutdown::{LinkShutdown, link_shutdown};
 
 /// Dials a server in this process.
 pub(super) struct MemoryDialler(pub(super) Server, pub(super) MemoryTransportOptions);
 
 impl Dialler for MemoryDialler {
-    fn dial(&self, sink: Sink, _: bool) -> DialFuture<'_> {
+    fn dial(&self, sink: SharedEventSink, _: bool) -> DialFuture<'_> {
         let link: Arc<dyn Link> = MemoryLink::open(&self.0, self.1.clone(), sink);
         Box::pin(async { Ok(link) })
     }
@@ -31,7 +31,11 @@ pub(super) struct MemoryLink {
 }
 
 impl MemoryLink {
-    pub(super) fn open(server: &Server, options: MemoryTransportOptions, sink: Sink) -> Arc<Self> {
+    pub(super) fn open(
+        server: &Server,
+        options: MemoryTransportOptions,
+        sink: SharedEventSink,
+    ) -> Arc<Self> {
         let memory = Arc::new(server.connect_with(options));
         let (closing, running) = link_shutdown();
         let receiving = memory.clone();

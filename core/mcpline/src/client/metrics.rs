@@ -12,8 +12,8 @@ use mcpline_runtime::clock;
 
 use crate::client_error::ClientError;
 use crate::metrics::{
-    FeatureLabel, Histogram, Kind, Labels, Operation, OperationDurations, OperationError,
-    OperationNames, SessionDurations, Text,
+    FeatureLabel, Histogram, Labels, MetricKind, MetricsText, OperationDurations, OperationError,
+    OperationLabels, OperationNames, SessionDurations,
 };
 use crate::span::is_tool_error;
 use crate::sync::Arc;
@@ -114,7 +114,7 @@ impl<'a> MeasuredRequest<'a> {
         };
         let session = self.client.open_session().ok().flatten();
         let has_name = self.method.as_str().len() <= MAX_NAME_BYTES;
-        let operation = Operation {
+        let operation = OperationLabels {
             names: OperationNames {
                 method: has_name.then(|| self.method.clone()),
                 feature: self.feature.take(),
@@ -184,7 +184,7 @@ impl Client {
 }
 
 fn render(clients: &[(Labels, &Client)]) -> String {
-    let mut text = Text::default();
+    let mut text = MetricsText::default();
     let series = |of: fn(&ClientMetrics, &Labels) -> Series| {
         let measured = clients.iter();
         let all = measured.filter_map(|(labels, client)| {
@@ -214,7 +214,11 @@ fn render(clients: &[(Labels, &Client)]) -> String {
         .map(|(labels, client)| (labels, client.stats()))
         .collect();
     let name = "mcpline_client_uptime_seconds";
-    text.metric(name, Kind::Gauge, "Time since the client was created.");
+    text.metric(
+        name,
+        MetricKind::Gauge,
+        "Time since the client was created.",
+    );
     for (labels, stats) in &stats {
         text.value(name, labels, stats.uptime.as_secs_f64());
     }
@@ -227,31 +231,31 @@ fn render(clients: &[(Labels, &Client)]) -> String {
     };
     add(
         "mcpline_client_connected",
-        Kind::Gauge,
+        MetricKind::Gauge,
         "Whether the client has a connection.",
         |stats| u64::from(stats.is_connected),
     );
     add(
         "mcpline_client_connections_total",
-        Kind::Counter,
+        MetricKind::Counter,
         "Connections that were opened.",
         |stats| stats.connections,
     );
     add(
         "mcpline_client_requests_in_flight",
-        Kind::Gauge,
+        MetricKind::Gauge,
         "Requests that wait for a response of the server.",
         |stats| stats.requests_in_flight as u64,
     );
     add(
         "mcpline_client_cached_results",
-        Kind::Gauge,
+        MetricKind::Gauge,
         "Results in the cache.",
         |stats| stats.cached_results as u64,
     );
     add(
         "mcpline_client_cached_bytes",
-        Kind::Gauge,
+        MetricKind::Gauge,
         "Size of the results in the cache.",
         |stats| stats.cached_bytes as u64,
     );

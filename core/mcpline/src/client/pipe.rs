@@ -12,11 +12,11 @@ use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
 use crate::background;
 use crate::client_error::ClientError;
 use crate::line_io::outbox::Outbox;
-use crate::line_io::pump::{PumpOutcome, Reading, Writing, pump, write_out};
+use crate::line_io::pump::{PumpOutcome, ReadBuffer, WriteBuffer, pump, write_out};
 use crate::message_sink;
 use crate::stop::Stop;
 
-use super::link::{Link, LinkFuture, Outgoing, Sink};
+use super::link::{Link, LinkFuture, Outgoing, SharedEventSink};
 use super::link_shutdown::{LinkShutdown, link_shutdown};
 
 /// How long writing the remaining messages may take when the client closes: enough for a last cancellation, not for a
@@ -39,7 +39,7 @@ impl PipeLink {
         reader: R,
         writer: W,
         max_line_bytes: usize,
-        sink: Sink,
+        sink: SharedEventSink,
         pid: Option<u32>,
         end: F,
     ) -> Arc<Self>
@@ -57,7 +57,7 @@ impl PipeLink {
             pid,
         });
         background::spawn_here(async move {
-            let reading = Reading::new(max_line_bytes);
+            let reading = ReadBuffer::new(max_line_bytes);
             let error = serve(reader, writer, reading, &outbox, &running.stop, &sink, end).await;
             sink.ended(error);
         });
@@ -68,10 +68,10 @@ impl PipeLink {
 async fn serve<R, W, F, Fut>(
     mut reader: R,
     mut writer: W,
-    mut reading: Reading,
+    mut reading: ReadBuffer,
     outbox: &Outbox,
     stop: &Stop,
-    sink: &Sink,
+    sink: &SharedEventSink,
     end: F,
 ) -> ClientError
 where
@@ -81,7 +81,7 @@ where
     Fut: Future<Output = ClientError>,
 {
     let mut stopped = pin!(stop.stopped());
-    let mut writing = Writing::default();
+    let mut writing = WriteBuffer::default();
     let pumped = loop {
         let (reading, writing) = (&mut reading, &mut writing);
         let stopped = stopped.as_mut();
@@ -106,7 +106,7 @@ where
 async fn flush<W: AsyncWrite + Unpin>(
     writer: &mut W,
     outbox: &Outbox,
-    writing: Writing,
+    writing: WriteBuffer,
 ) -> io::Result<()> {
     write_out(writer, outbox, &mut { writing }).await?;
     writer.flush().await

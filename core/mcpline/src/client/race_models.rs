@@ -25,7 +25,7 @@ use crate::sync::Arc;
 use super::connect::{DialFuture, Dialler};
 use super::handlers::{Handlers, HostRequest};
 use super::inner::Inner;
-use super::link::{Link, LinkEventSink, LinkFuture, Outgoing, Sink};
+use super::link::{Link, LinkEventSink, LinkFuture, Outgoing, SharedEventSink};
 use super::session::{LinkEventReceiver, Session};
 use super::settings::ClientSettings;
 
@@ -67,7 +67,7 @@ impl Link for TestLink {
 struct Nowhere;
 
 impl Dialler for Nowhere {
-    fn dial(&self, _: Sink, _: bool) -> DialFuture<'_> {
+    fn dial(&self, _: SharedEventSink, _: bool) -> DialFuture<'_> {
         Box::pin(async { Err(ClientError::Closed) })
     }
 }

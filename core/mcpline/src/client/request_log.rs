@@ -228,9 +228,9 @@ fn is_traced() -> bool {
 }
 
 /// A request that will be recorded when it ends; as cancelled if it is dropped.
-pub(super) struct RunningRequest(Option<Box<Facts>>);
+pub(super) struct RunningRequest(Option<Box<RequestFacts>>);
 
-struct Facts {
+struct RequestFacts {
     log: RequestLog,
     direction: RequestDirection,
     method: Method,
@@ -287,7 +287,7 @@ impl RunningRequest {
         });
         let session = client.open_session().ok().flatten();
         let address = client.dialler.server_address();
-        Self::begin(Facts {
+        Self::begin(RequestFacts {
             log: client.handlers.request_log.clone(),
             direction: RequestDirection::Sent,
             method,
@@ -309,7 +309,7 @@ impl RunningRequest {
         origin: &InputRequestOrigin<'_>,
     ) -> Self {
         let meta = params.and_then(|params| params.member("_meta"));
-        Self::begin(Facts {
+        Self::begin(RequestFacts {
             log: log.clone(),
             direction: RequestDirection::Received,
             method: Method::parse(method),
@@ -322,7 +322,7 @@ impl RunningRequest {
         })
     }
 
-    fn begin(facts: Facts) -> Self {
+    fn begin(facts: RequestFacts) -> Self {
         Self(Some(Box::new(facts)))
     }
 
@@ -349,7 +349,7 @@ impl Drop for RunningRequest {
     }
 }
 
-impl Facts {
+impl RequestFacts {
     fn record(&self, outcome: ClientRequestOutcome) {
         let duration = clock::now().saturating_sub(self.started);
         let client = self.client.upgrade();

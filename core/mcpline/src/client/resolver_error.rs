@@ -16,7 +16,7 @@ use crate::error_kind::ErrorKind;
 pub(crate) fn error_of_answer(error: RpcError) -> ClientError {
     let data = error.data.as_ref();
     let data = data.and_then(|data| serde_json::from_slice::<Value>(data.as_bytes()).ok());
-    match data.and_then(|data| Facts(data.get("failure")?).error()) {
+    match data.and_then(|data| ErrorMembers(data.get("failure")?).error()) {
         Some(known) => known,
         // The handler chose it: hosts answer with this code if a handler failed in another way.
         None if error.code != ErrorCode::INTERNAL_ERROR => ClientError::Rpc(error),
@@ -28,9 +28,9 @@ pub(crate) fn error_of_answer(error: RpcError) -> ClientError {
 }
 
 /// The facts of an error. Read by hand: a derived decoder takes more code than all of this.
-struct Facts<'f>(&'f Value);
+struct ErrorMembers<'f>(&'f Value);
 
-impl Facts<'_> {
+impl ErrorMembers<'_> {
     #[inline(never)]
     fn text(&self, name: &str) -> Option<String> {
         Some(self.0.get(name)?.as_str()?.to_owned())

@@ -19,7 +19,7 @@ use crate::client_error::ClientError;
 use crate::span::NetworkAddress;
 
 use super::connect::{DialFuture, Dialler};
-use super::link::{Link, Sink};
+use super::link::{Link, SharedEventSink};
 use super::pipe::{self, PipeLink};
 
 /// Dials a Unix socket or a named pipe.
@@ -45,7 +45,7 @@ impl LocalSocketDialler {
 }
 
 impl Dialler for LocalSocketDialler {
-    fn dial(&self, sink: Sink, _: bool) -> DialFuture<'_> {
+    fn dial(&self, sink: SharedEventSink, _: bool) -> DialFuture<'_> {
         Box::pin(async move {
             let connected = connect(&self.path).await;
             let (reader, writer) = connected.map_err(|error| ClientError::ServerUnreachable {

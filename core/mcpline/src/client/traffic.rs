@@ -15,7 +15,7 @@ use crate::traffic::{Direction, FileRecord, LatestRevision, RecordedMessage, Rol
 
 use super::connect::{DialFuture, Dialler};
 use super::handshake_servers::ServerKey;
-use super::link::{Link, LinkEventSink, LinkFuture, Outgoing, Purpose, Sink};
+use super::link::{Link, LinkEventSink, LinkFuture, Outgoing, OutgoingKind, SharedEventSink};
 use super::settings::ClientSettings;
 
 /// How long a client that is closed waits for the disk: longer than one that is busy, and not as long as one that is lost.
@@ -52,7 +52,7 @@ struct RecordingDialler {
 }
 
 impl Dialler for RecordingDialler {
-    fn dial(&self, sink: Sink, http_sse: bool) -> DialFuture<'_> {
+    fn dial(&self, sink: SharedEventSink, http_sse: bool) -> DialFuture<'_> {
         static NUMBERS: AtomicU64 = AtomicU64::new(1);
         let recorder = Arc::new(TrafficRecorder {
             file: self.file.clone(),
@@ -136,7 +136,7 @@ struct RecordingLink {
 
 impl Link for RecordingLink {
     fn send(&self, outgoing: Outgoing) {
-        if let Purpose::Request(head) = &outgoing.purpose {
+        if let OutgoingKind::Request(head) = &outgoing.purpose {
             self.recorder.revision.set(head.revision);
         }
         self.recorder.record(Direction::Sent, &outgoing.message);
@@ -174,7 +174,7 @@ impl Link for RecordingLink {
 }
 
 struct RecordingSink {
-    sink: Sink,
+    sink: SharedEventSink,
     recorder: Arc<TrafficRecorder>,
 }
 

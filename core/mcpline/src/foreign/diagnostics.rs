@@ -114,7 +114,7 @@ fn is_wanted(metadata: &Metadata<'_>) -> bool {
 }
 
 fn diagnostic<'a>(event: &Event<'a>) -> Diagnostic<'a> {
-    let mut line = Line::default();
+    let mut line = LineFormatter::default();
     event.record(&mut line);
     Diagnostic {
         level: *event.metadata().level(),
@@ -139,12 +139,12 @@ fn printable_lines(text: &str) -> String {
 
 /// Formats an event as a line.
 #[derive(Default)]
-struct Line {
+struct LineFormatter {
     message: String,
     fields: String,
 }
 
-impl Visit for Line {
+impl Visit for LineFormatter {
     fn record_str(&mut self, field: &Field, value: &str) {
         // Unchanged, because stack traces contain line breaks.
         self.record_debug(field, &format_args!("{value}"));

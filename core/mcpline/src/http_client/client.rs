@@ -35,7 +35,7 @@ type MakeHeaders<'h> = &'h (dyn Fn() -> HeaderMap + Sync);
 /// Whether a request may use a connection that was used before. The server may be closing such a connection at that
 /// moment, and it is then unknown whether it received the request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Reuse {
+pub(crate) enum ConnectionReuse {
     /// It uses a new connection.
     No,
     /// It may reuse one, and is sent again if the connection closes without a response and its HTTP method is
@@ -167,7 +167,7 @@ impl HttpClient {
         headers: MakeHeaders<'_>,
         body: &Bytes,
         timer: &dyn RequestTimer,
-        mut reuse: Reuse,
+        mut reuse: ConnectionReuse,
     ) -> Result<HttpResponse, ClientError> {
         let moved = self.known_redirect(target);
         let target = moved.as_ref().unwrap_or(target);
@@ -203,7 +203,7 @@ impl HttpClient {
                 AttemptOutcome::Retry => {
                     answer.drain().await;
                     // The server may be closing connections that were idle during the wait for consent.
-                    reuse = Reuse::No;
+                    reuse = ConnectionReuse::No;
                 }
             }
         }
@@ -254,7 +254,8 @@ impl HttpClient {
             }
             headers
         };
-        self.send(method, target, &with_host, body, Reuse::No).await
+        self.send(method, target, &with_host, body, ConnectionReuse::No)
+            .await
     }
 
     pub(crate) async fn send(
@@ -263,7 +264,7 @@ impl HttpClient {
         target: &Target,
         headers: MakeHeaders<'_>,
         body: &Bytes,
-        reuse: Reuse,
+        reuse: ConnectionReuse,
     ) -> Result<HttpResponse, ClientError> {
         let answer = self.once(&method, target, headers, body, reuse).await?;
         if answer.head.status.is_redirection() {
@@ -280,7 +281,7 @@ impl HttpClient {
         target: &Target,
         headers: MakeHeaders<'_>,
         body: &Bytes,
-        reuse: Reuse,
+        reuse: ConnectionReuse,
     ) -> Result<HttpResponse, ClientError> {
         let original_target = target;
         let mut target = target.clone();
@@ -357,13 +358,15 @@ impl HttpClient {
         target: &Target,
         headers: MakeHeaders<'_>,
         body: &Bytes,
-        mut reuse: Reuse,
+        mut reuse: ConnectionReuse,
     ) -> Result<HttpResponse, ClientError> {
         let mut request = request(method, headers(), body);
         loop {
             let idle = match reuse {
-                Reuse::No => None,
-                Reuse::Yes | Reuse::Repeatable => self.pool.take(&target.origin),
+                ConnectionReuse::No => None,
+                ConnectionReuse::Yes | ConnectionReuse::Repeatable => {
+                    self.pool.take(&target.origin)
+                }
             };
             let (mut wire, used) = match idle {
                 Some(wire) => (wire, true),
@@ -373,7 +376,8 @@ impl HttpClient {
                 },
             };
             address(&mut request, target, wire.proxied.as_ref());
-            let may_repeat = used && (reuse == Reuse::Repeatable || is_idempotent(method));
+            let may_repeat =
+                used && (reuse == ConnectionReuse::Repeatable || is_idempotent(method));
             match wire.sender.try_send_request(request).await {
                 Ok(response) => {
                     let origin = target.origin.clone();
@@ -390,7 +394,7 @@ impl HttpClient {
                     // built again, because a proof of possession must not be used twice (RFC 9449, section 11.1).
                     None if may_repeat => {
                         request = self::request(method, headers(), body);
-                        reuse = Reuse::No;
+                        reuse = ConnectionReuse::No;
                     }
                     None => {
                         let (reason, source) = SharedIoError::split(error.error());

@@ -14,7 +14,7 @@ use tokio::runtime::Handle;
 use crate::client_error::ClientError;
 
 use super::address_policy::AddressPolicy;
-use super::client::{HttpClient, Reuse};
+use super::client::{ConnectionReuse, HttpClient};
 use super::headers::USER_AGENT_VALUE;
 use super::response::BodyError;
 use super::settings::HttpSettings;
@@ -104,7 +104,7 @@ impl Fetcher {
         // and refresh tokens must not be sent twice, so they are sent over a new connection.
         let answer = match request.is_repeatable {
             true => {
-                let reuse = Reuse::Repeatable;
+                let reuse = ConnectionReuse::Repeatable;
                 let sent = client.send_authorized(method, &target, &headers, &body, &(), reuse);
                 sent.await
             }

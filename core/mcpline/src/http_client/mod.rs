@@ -33,7 +33,7 @@ pub(crate) use authorizer::RequestTimer;
 #[cfg(feature = "auth")]
 pub(crate) use authorizer::{AttemptOutcome, AuthSource, AuthorizationAttempts, Authorizer};
 #[cfg(any(feature = "client", feature = "openapi", feature = "otlp"))]
-pub(crate) use client::{HttpClient, Reuse};
+pub(crate) use client::{ConnectionReuse, HttpClient};
 pub use custom_connector::{ConnectTarget, HttpConnector};
 #[cfg(feature = "auth")]
 pub(crate) use fetcher::Fetcher;

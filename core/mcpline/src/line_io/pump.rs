@@ -30,8 +30,8 @@ pub(crate) async fn pump<R, W, S>(
     reader: &mut R,
     writer: &mut W,
     outbox: &Outbox,
-    reading: &mut Reading,
-    writing: &mut Writing,
+    reading: &mut ReadBuffer,
+    writing: &mut WriteBuffer,
     mut stopped: Pin<&mut (impl Future<Output = S> + ?Sized)>,
 ) -> io::Result<PumpOutcome<S>>
 where
@@ -72,7 +72,7 @@ where
 pub(crate) async fn write_out<W: AsyncWrite + Unpin + ?Sized>(
     writer: &mut W,
     outbox: &Outbox,
-    writing: &mut Writing,
+    writing: &mut WriteBuffer,
 ) -> io::Result<()> {
     loop {
         if writing.is_done() {
@@ -95,12 +95,12 @@ async fn read(
 }
 
 /// What was read and is not yet a whole line.
-pub(crate) struct Reading {
+pub(crate) struct ReadBuffer {
     decoder: LineDecoder,
     has_ended: bool,
 }
 
-impl Reading {
+impl ReadBuffer {
     /// Lines may have `limit` bytes.
     pub(crate) fn new(limit: usize) -> Self {
         Self {
@@ -112,12 +112,12 @@ impl Reading {
 
 /// A partially written buffer.
 #[derive(Default)]
-pub(crate) struct Writing {
+pub(crate) struct WriteBuffer {
     buffer: Vec<u8>,
     written: usize,
 }
 
-impl Writing {
+impl WriteBuffer {
     pub(crate) fn is_done(&self) -> bool {
         self.written == self.buffer.len()
     }

@@ -9,7 +9,7 @@ use mcpline_protocol::wire::Method;
 
 use crate::sync::{Mutex, PoisonError};
 
-use super::{Histogram, Labels, Text};
+use super::{Histogram, Labels, MetricsText};
 
 /// Maximum number of series of operations, apart from those that count what exceeds it. Enough for 100 tools with three
 /// outcomes on three revisions. A series has 17 lines of text, so a scrape has at most about 4 MB.
@@ -20,18 +20,18 @@ const OTHER: &str = "_OTHER";
 
 /// How long requests take.
 #[derive(Default)]
-pub(crate) struct OperationDurations(Mutex<HashMap<Operation, Histogram, RandomState>>);
+pub(crate) struct OperationDurations(Mutex<HashMap<OperationLabels, Histogram, RandomState>>);
 
 /// How long sessions last: at most one series for each revision and transport.
 #[derive(Default)]
-pub(crate) struct SessionDurations(Mutex<HashMap<Session, Histogram, RandomState>>);
+pub(crate) struct SessionDurations(Mutex<HashMap<SessionLabels, Histogram, RandomState>>);
 
 /// The revision of sessions, and the value of `network.transport`, if it is known.
-type Session = (Revision, Option<&'static str>);
+type SessionLabels = (Revision, Option<&'static str>);
 
 /// The labels of a series of operations.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub(crate) struct Operation {
+pub(crate) struct OperationLabels {
     pub(crate) names: OperationNames,
     pub(crate) error: Option<OperationError>,
     pub(crate) revision: Option<Revision>,
@@ -70,7 +70,7 @@ pub(crate) enum OperationError {
 }
 
 impl OperationDurations {
-    pub(crate) fn record(&self, operation: Operation, duration: Duration) {
+    pub(crate) fn record(&self, operation: OperationLabels, duration: Duration) {
         let mut operations = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let is_full = operations.len() >= MAX_SERIES;
         let series = match operations.get_mut(&operation) {
@@ -97,7 +97,7 @@ impl OperationDurations {
 }
 
 impl SessionDurations {
-    pub(crate) fn record(&self, session: Session, duration: Duration) {
+    pub(crate) fn record(&self, session: SessionLabels, duration: Duration) {
         let mut sessions = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         sessions.entry(session).or_default().record(duration);
     }
@@ -122,7 +122,7 @@ impl SessionDurations {
     }
 }
 
-impl Operation {
+impl OperationLabels {
     /// Returns the labels of what has no series of its own: of these there are as many as known methods, revisions, kinds of
     /// errors and transports allow.
     fn generalized(mut self) -> Self {
@@ -170,7 +170,7 @@ impl Operation {
     }
 }
 
-impl Text {
+impl MetricsText {
     /// Adds a histogram with these series, in the order of their labels.
     pub(crate) fn durations(
         &mut self,
@@ -179,7 +179,7 @@ impl Text {
         mut series: Vec<(Labels, Histogram)>,
     ) {
         series.sort_by(|(one, _), (other, _)| one.cmp(other));
-        self.metric(name, super::Kind::Histogram, help);
+        self.metric(name, super::MetricKind::Histogram, help);
         for (labels, histogram) in &series {
             self.histogram(name, labels, histogram);
         }
@@ -191,7 +191,7 @@ mod tests {
     use super::*;
 
     fn record(durations: &OperationDurations, tool: &str, error: Option<OperationError>) {
-        let operation = Operation {
+        let operation = OperationLabels {
             names: OperationNames {
                 method: Some(Method::ToolsCall),
                 feature: Some(FeatureLabel::Known(tool.into())),

@@ -1,7 +1,7 @@
 //! What the metrics of servers and clients have in common: durations by the OpenTelemetry semantic conventions for MCP
 //! (`docs/gen-ai/mcp.md` of `open-telemetry/semantic-conventions-genai`), in the text format of Prometheus.
 //!
-//! [`OperationDurations`] and [`SessionDurations`] record what has ended, with a bounded number of series; [`Text`] writes it.
+//! [`OperationDurations`] and [`SessionDurations`] record what has ended, with a bounded number of series; [`MetricsText`] writes it.
 //! `server/metrics` and `client/metrics` decide what is recorded.
 
 mod durations;
@@ -9,7 +9,8 @@ mod histogram;
 mod text;
 
 pub(crate) use durations::{
-    FeatureLabel, Operation, OperationDurations, OperationError, OperationNames, SessionDurations,
+    FeatureLabel, OperationDurations, OperationError, OperationLabels, OperationNames,
+    SessionDurations,
 };
 pub(crate) use histogram::Histogram;
-pub(crate) use text::{Kind, Labels, Text};
+pub(crate) use text::{Labels, MetricKind, MetricsText};

@@ -10,7 +10,7 @@ pub(crate) struct Labels(String);
 
 /// What the values of a metric mean.
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum Kind {
+pub(crate) enum MetricKind {
     Counter,
     Gauge,
     Histogram,
@@ -18,7 +18,7 @@ pub(crate) enum Kind {
 
 /// Metrics as text.
 #[derive(Debug, Default)]
-pub(crate) struct Text(String);
+pub(crate) struct MetricsText(String);
 
 impl Labels {
     /// Adds a label. Control characters other than line feeds need no escaping.
@@ -49,13 +49,13 @@ impl Labels {
     }
 }
 
-impl Text {
+impl MetricsText {
     /// Begins a metric, whose help must contain neither backslashes nor line feeds.
-    pub(crate) fn metric(&mut self, name: &str, kind: Kind, help: &str) {
+    pub(crate) fn metric(&mut self, name: &str, kind: MetricKind, help: &str) {
         let kind = match kind {
-            Kind::Counter => "counter",
-            Kind::Gauge => "gauge",
-            Kind::Histogram => "histogram",
+            MetricKind::Counter => "counter",
+            MetricKind::Gauge => "gauge",
+            MetricKind::Histogram => "histogram",
         };
         self.line(format_args!("# HELP {name} {help}"));
         self.line(format_args!("# TYPE {name} {kind}"));
@@ -98,7 +98,7 @@ mod tests {
     #[test]
     fn escapes_labels() {
         let labels = Labels::default().with("a", "\"b\\\nc").with("d", "ä");
-        let mut text = Text::default();
+        let mut text = MetricsText::default();
         text.value("m", &labels, 1.5);
         assert_eq!(text.into_string(), "m{a=\"\\\"b\\\\\\nc\",d=\"ä\"} 1.5\n");
     }

@@ -41,7 +41,7 @@ impl FairSemaphore {
             let (give, turn) = oneshot::channel();
             (state.waiting.push(peer, give), turn)
         };
-        let _leaving = Leaving {
+        let _leaving = WaitGuard {
             turns: self,
             peer,
             number,
@@ -86,13 +86,13 @@ impl Drop for Turn {
 }
 
 /// Removes the entry of a waiting computation, however the wait ends.
-struct Leaving<'t> {
+struct WaitGuard<'t> {
     turns: &'t FairSemaphore,
     peer: PeerId,
     number: u64,
 }
 
-impl Drop for Leaving<'_> {
+impl Drop for WaitGuard<'_> {
     fn drop(&mut self) {
         let left = self.turns.lock().waiting.remove(self.peer, self.number);
         drop(left);

@@ -15,7 +15,9 @@ use crate::client_error::ClientError;
 use crate::error::Error;
 use crate::http_client::response::BodyError;
 use crate::http_client::target::Target;
-use crate::http_client::{AddressPolicy, HttpClient, HttpSettings, Reuse, USER_AGENT_VALUE};
+use crate::http_client::{
+    AddressPolicy, ConnectionReuse, HttpClient, HttpSettings, USER_AGENT_VALUE,
+};
 use crate::server::{Context, HandlerError};
 
 use super::OpenApiSettings;
@@ -167,7 +169,7 @@ impl ApiClient {
         body: Bytes,
     ) -> Result<Response, String> {
         let headers = || headers.clone();
-        let sent = client.send(method, target, &headers, &body, Reuse::Yes);
+        let sent = client.send(method, target, &headers, &body, ConnectionReuse::Yes);
         let mut answer = sent.await.map_err(|error| failure(&error))?;
         let status = answer.head.status;
         let head = Response::head(status, &answer.head.headers)?;

@@ -14,7 +14,7 @@ use tokio::runtime::Handle;
 use crate::error::Error;
 use crate::http_client::response::BodyError;
 use crate::http_client::target::Target;
-use crate::http_client::{HttpClient, HttpSettings, Reuse};
+use crate::http_client::{ConnectionReuse, HttpClient, HttpSettings};
 use crate::sync::Arc;
 use crate::sync::atomic::{AtomicBool, Ordering};
 
@@ -144,7 +144,7 @@ async fn send(
     }
     let headers = || headers.clone();
     // A batch that arrives twice has spans with the same ids, which collectors tolerate.
-    let reuse = Reuse::Repeatable;
+    let reuse = ConnectionReuse::Repeatable;
     let mut answer = client
         .send(head.method, &target, &headers, &body, reuse)
         .await?;

@@ -8,7 +8,7 @@ use crate::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use crate::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use super::counts::{Counted, Counts, Limit};
-use super::usage_limit::{Charge, Exceeded, Level, Usage, UsageLimit, share_of};
+use super::usage_limit::{Charge, Exceeded, LimitOwner, Usage, UsageLimit, share_of};
 
 /// Identifies a client for its limits.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -218,7 +218,8 @@ impl ClientQuota {
                 (open < most).then_some(open + 1)
             });
         if opened.is_err() {
-            self.counts.add_reached(Limit::Connections, Level::Client);
+            self.counts
+                .add_reached(Limit::Connections, LimitOwner::Client);
             return None;
         }
         Some(OpenConnection {

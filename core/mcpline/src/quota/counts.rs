@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
-use super::Level;
+use super::LimitOwner;
 
 /// A limit that can refuse something.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -181,17 +181,17 @@ impl Counts {
     }
 
     /// Counts that a limit was reached.
-    pub(crate) fn add_reached(&self, limit: Limit, level: Level) {
+    pub(crate) fn add_reached(&self, limit: Limit, level: LimitOwner) {
         self.limit(limit, level).fetch_add(1, Ordering::Relaxed);
     }
 
     /// Returns how often a limit was reached.
     #[cfg(feature = "metrics")]
-    pub(crate) fn reached(&self, limit: Limit, level: Level) -> u64 {
+    pub(crate) fn reached(&self, limit: Limit, level: LimitOwner) -> u64 {
         self.limit(limit, level).load(Ordering::Relaxed)
     }
 
-    fn limit(&self, limit: Limit, level: Level) -> &AtomicU64 {
+    fn limit(&self, limit: Limit, level: LimitOwner) -> &AtomicU64 {
         &self.limits[limit as usize][level as usize]
     }
 

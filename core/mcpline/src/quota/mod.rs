@@ -19,7 +19,7 @@ pub(crate) use counts::RefusalReason;
 pub(crate) use counts::{Counted, Limit};
 #[cfg(feature = "http")]
 pub(crate) use usage_limit::UsageLimit;
-pub(crate) use usage_limit::{Charge, Exceeded, Level, Usage};
+pub(crate) use usage_limit::{Charge, Exceeded, LimitOwner, Usage};
 
 use bytes::Bytes;
 

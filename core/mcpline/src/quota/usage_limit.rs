@@ -8,7 +8,7 @@ use mcpline_protocol::RpcError;
 
 /// Whose limit it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Level {
+pub(crate) enum LimitOwner {
     /// All clients together.
     Server,
     /// One client.
@@ -20,7 +20,7 @@ pub(crate) enum Level {
 pub(crate) struct UsageLimit {
     /// What is counted, with the setting that limits it: `bytes held for peers (max_total_client_bytes)`.
     what: &'static str,
-    level: Level,
+    level: LimitOwner,
     limit: usize,
     used: AtomicUsize,
     parent: Option<Arc<UsageLimit>>,
@@ -31,13 +31,13 @@ pub(crate) struct UsageLimit {
 /// A budget has no room for a charge.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("{}: {what}; try again later", match level {
-    Level::Server => "the server is at its limit",
-    Level::Client => "this client is at its limit",
+    LimitOwner::Server => "the server is at its limit",
+    LimitOwner::Client => "this client is at its limit",
 })]
 pub(crate) struct Exceeded {
     what: &'static str,
     /// Whose limit it is.
-    pub(crate) level: Level,
+    pub(crate) level: LimitOwner,
 }
 
 impl From<Exceeded> for RpcError {
@@ -65,7 +65,7 @@ impl UsageLimit {
     pub(crate) fn of_server(what: &'static str, limit: usize) -> Arc<Self> {
         Arc::new(Self {
             what,
-            level: Level::Server,
+            level: LimitOwner::Server,
             limit,
             used: AtomicUsize::new(0),
             parent: None,
@@ -87,7 +87,7 @@ impl UsageLimit {
     ) -> Arc<Self> {
         Arc::new(Self {
             what: server.what,
-            level: Level::Client,
+            level: LimitOwner::Client,
             limit: share_of(server.limit, share),
             used: AtomicUsize::new(0),
             parent: Some(server.clone()),
@@ -218,7 +218,10 @@ mod tests {
         assert_eq!((client.used(), server.used()), (30, 30));
         charge.absorb(client.charge(20).expect("room"));
         assert_eq!((client.used(), server.used()), (50, 50));
-        assert_eq!(client.charge(1).expect_err("full").level, Level::Client);
+        assert_eq!(
+            client.charge(1).expect_err("full").level,
+            LimitOwner::Client
+        );
         charge.shrink_to(10);
         assert_eq!((client.used(), server.used()), (10, 10));
         drop(charge);
@@ -235,7 +238,7 @@ mod tests {
         assert!(greedy.charge(1).is_err());
         let _other = honest.charge(50).expect("its share");
         let refused = third.charge(1).expect_err("the server is full");
-        assert_eq!(refused.level, Level::Server);
+        assert_eq!(refused.level, LimitOwner::Server);
         assert_eq!(third.used(), 0, "what was refused is not counted");
     }
 

@@ -18,7 +18,7 @@ use serde_json::Value;
 use crate::background;
 use crate::message_sink::{MessageSink, ResponseStatus};
 use crate::middleware::{MiddlewareOrigin, ToolRule, unknown_tool};
-use crate::quota::{Level, Limit};
+use crate::quota::{Limit, LimitOwner};
 use crate::warning_limit::warn_of_limit;
 
 use super::call::{CallState, CurrentRequest, Target};
@@ -266,7 +266,7 @@ fn begin(
         && !entry.admit(clock::now)
     {
         let counts = current_request.connection.client().counts();
-        counts.add_reached(Limit::ToolRate, Level::Server);
+        counts.add_reached(Limit::ToolRate, LimitOwner::Server);
         return Err(RpcError::busy(format!(
             "the tool {} is called too often; try again later",
             entry.tool.name
@@ -616,7 +616,7 @@ fn completion(
         .take_completion_token(clock::now())
     {
         let counts = current_request.connection.client().counts();
-        counts.add_reached(Limit::CompletionRate, Level::Server);
+        counts.add_reached(Limit::CompletionRate, LimitOwner::Server);
         let reason = "completions are asked for too often (`completion_rate`); try again later";
         return Err(RpcError::busy(reason).into());
     }

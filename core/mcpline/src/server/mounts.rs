@@ -70,7 +70,7 @@ impl MountOptions {
 pub(crate) struct MountId(u64);
 
 /// A mounted server.
-struct Mounted {
+struct MountedServer {
     id: MountId,
     server: Arc<Inner>,
     prefix: Option<String>,
@@ -81,10 +81,10 @@ struct Mounted {
     tool_numbers: BTreeMap<u64, String>,
     /// [`Inner::copy_from`]. By a pointer, so that the code is left out of programs that mount nothing: the C library is
     /// 100 KB smaller.
-    copy_features: fn(&Inner, &Mounted) -> (CopyOutcome, RemovedCopies),
+    copy_features: fn(&Inner, &MountedServer) -> (CopyOutcome, RemovedCopies),
 }
 
-impl Mounted {
+impl MountedServer {
     /// Brings the copies of the server's features at a parent up to date. The second value is to be dropped without a lock.
     fn update(&self, parent: &Inner) -> (CopyOutcome, RemovedCopies) {
         (self.copy_features)(parent, self)
@@ -121,12 +121,12 @@ pub(crate) struct Mounts {
 
 #[derive(Default)]
 struct MountedServers {
-    servers: Vec<Arc<Mounted>>,
+    servers: Vec<Arc<MountedServer>>,
     next: u64,
 }
 
 /// A feature at the server that it was registered at.
-pub(super) struct Source {
+pub(super) struct OriginalFeature {
     pub(super) server: Arc<Inner>,
     pub(super) name: Arc<str>,
 }
@@ -222,10 +222,10 @@ impl Mounts {
         self.parents.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn add(&self, server: &Arc<Inner>, options: MountOptions) -> Arc<Mounted> {
+    fn add(&self, server: &Arc<Inner>, options: MountOptions) -> Arc<MountedServer> {
         let mut mounted = self.lock();
         mounted.next += 1;
-        let entry = Arc::new(Mounted {
+        let entry = Arc::new(MountedServer {
             id: MountId(mounted.next),
             server: server.clone(),
             prefix: options.prefix,
@@ -250,11 +250,11 @@ impl Mounts {
         // `removed` is dropped without the lock: it may be the last reference to the server.
     }
 
-    fn all(&self) -> Vec<Arc<Mounted>> {
+    fn all(&self) -> Vec<Arc<MountedServer>> {
         self.lock().servers.clone()
     }
 
-    fn of(&self, server: &Arc<Inner>) -> Vec<Arc<Mounted>> {
+    fn of(&self, server: &Arc<Inner>) -> Vec<Arc<MountedServer>> {
         let mut mounts = self.all();
         mounts.retain(|mounted| Arc::ptr_eq(&mounted.server, server));
         mounts
@@ -399,7 +399,7 @@ impl Inner {
     }
 
     /// Copies the features of a server that is being mounted, if none of their names is taken.
-    fn copy_or_refuse(&self, mounted: &Mounted) -> Result<ChangedFeatures, Vec<String>> {
+    fn copy_or_refuse(&self, mounted: &MountedServer) -> Result<ChangedFeatures, Vec<String>> {
         let mut copied = CopyOutcome::default();
         // Nothing is removed: nothing comes from this mount yet.
         let mut removed = RemovedCopies::default();
@@ -424,7 +424,7 @@ impl Inner {
 
     /// Brings the copies of a mounted server's features up to date, unless it has been unmounted. What is removed is to be
     /// dropped without a lock, because what a handler holds may use the server.
-    fn copy_from(&self, mounted: &Mounted) -> (CopyOutcome, RemovedCopies) {
+    fn copy_from(&self, mounted: &MountedServer) -> (CopyOutcome, RemovedCopies) {
         let mut copied = CopyOutcome::default();
         let mut removed = RemovedCopies::default();
         self.change_registry(|registry| {
@@ -438,7 +438,7 @@ impl Inner {
         (copied, removed)
     }
 
-    fn remove_copies_of(&self, mounted: &Mounted) -> (CopyOutcome, RemovedCopies) {
+    fn remove_copies_of(&self, mounted: &MountedServer) -> (CopyOutcome, RemovedCopies) {
         let mut copied = CopyOutcome::default();
         let mut removed = RemovedCopies::default();
         self.change_registry(|registry| {
@@ -471,7 +471,7 @@ impl CopyOutcome {
         parent: &Inner,
         registry: &mut Registry,
         source: &Registry,
-        mounted: &Mounted,
+        mounted: &MountedServer,
         removed: &mut RemovedCopies,
     ) {
         self.changed.tools = self.copy(registry, source, mounted, &mut removed.tools);
@@ -501,7 +501,7 @@ impl CopyOutcome {
         &mut self,
         registry: &mut Registry,
         source: &Registry,
-        mounted: &Mounted,
+        mounted: &MountedServer,
         removed: &mut Vec<Arc<Item<T>>>,
     ) -> usize {
         let originals: HashMap<u64, &Arc<Item<T>>> = T::list(source)
@@ -576,7 +576,7 @@ impl CopyOutcome {
         parent: &Inner,
         methods: &mut Methods,
         source: &Methods,
-        mounted: &Mounted,
+        mounted: &MountedServer,
         removed: &mut Vec<MethodItem>,
     ) {
         methods.retain(|name, item| {
@@ -612,7 +612,7 @@ impl CopyOutcome {
     }
 }
 
-impl Mounted {
+impl MountedServer {
     /// Returns the name and the entry of a feature's copy.
     fn copy_of<T: FeatureEntry>(&self, item: &Item<T>) -> Result<(Arc<str>, Arc<T>), Error> {
         let entry = match self.transform_of(item) {
@@ -667,7 +667,10 @@ fn changes<T>(before: &[Arc<T>], after: &[Arc<T>]) -> usize {
 
 /// Returns the server that a mounted feature was registered at, with its name there; `None` for features of `server`
 /// itself.
-pub(super) fn source_of<T: FeatureEntry>(server: &Arc<Inner>, item: &Item<T>) -> Option<Source> {
+pub(super) fn source_of<T: FeatureEntry>(
+    server: &Arc<Inner>,
+    item: &Item<T>,
+) -> Option<OriginalFeature> {
     let mut origin = item.origin.clone()?;
     let mut server = server.clone();
     loop {
@@ -679,7 +682,7 @@ pub(super) fn source_of<T: FeatureEntry>(server: &Arc<Inner>, item: &Item<T>) ->
             .and_then(|item| item.origin.clone())
         {
             Some(next) => origin = next,
-            None => return Some(Source { server, name }),
+            None => return Some(OriginalFeature { server, name }),
         }
     }
 }

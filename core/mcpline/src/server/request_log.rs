@@ -198,9 +198,9 @@ fn is_traced() -> bool {
 }
 
 /// A request that will be recorded when it ends; as cancelled if it is dropped.
-pub(super) struct RunningRequest(Option<Box<Facts>>);
+pub(super) struct RunningRequest(Option<Box<RequestFacts>>);
 
-struct Facts {
+struct RequestFacts {
     server: Arc<Inner>,
     /// Whether a record is wanted. Texts that only records need are empty otherwise.
     is_logged: bool,
@@ -263,7 +263,7 @@ impl RunningRequest {
         };
         let meta = ReceivedMeta::of(request, http);
         let session = connection.session_id().filter(|_| is_logged);
-        Some(Self(Some(Box::new(Facts {
+        Some(Self(Some(Box::new(RequestFacts {
             server: server.clone(),
             is_logged,
             method: request.method.clone(),
@@ -314,7 +314,7 @@ impl Drop for RunningRequest {
     }
 }
 
-impl Facts {
+impl RequestFacts {
     fn record(&self, outcome: RequestOutcome) {
         let duration = clock::now().saturating_sub(self.started);
         if let (Some(metrics), Some(names)) = (&self.server.metrics, &self.metric_names) {

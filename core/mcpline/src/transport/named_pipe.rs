@@ -10,7 +10,7 @@ use tokio::task::JoinSet;
 
 use crate::background;
 use crate::error::Error;
-use crate::quota::{Level, Limit};
+use crate::quota::{Limit, LimitOwner};
 use crate::server::Server;
 use crate::server::traffic::TransportKind;
 use crate::warning_limit::warn_limited;
@@ -124,7 +124,7 @@ impl Transport for NamedPipe {
             match accepted {
                 Ok(_) if open.len() >= self.connections => {
                     let counts = server.inner().clients().counts();
-                    counts.add_reached(Limit::Connections, Level::Server);
+                    counts.add_reached(Limit::Connections, LimitOwner::Server);
                     warn_limited!(
                         most = self.connections,
                         "closed a connection to the named pipe: too many are open (`max_connections`)"

@@ -18,7 +18,7 @@ use crate::caller::Caller;
 use crate::error::Error;
 use crate::line_io::outbox::Outbox;
 use crate::line_io::pipe_handoff::{AnyPipe, PipeHandoff};
-use crate::line_io::pump::{PumpOutcome, Reading, Writing, pump, write_out};
+use crate::line_io::pump::{PumpOutcome, ReadBuffer, WriteBuffer, pump, write_out};
 use crate::message_sink::MessageSink;
 use crate::server::Server;
 use crate::server::connection::Connection;
@@ -113,8 +113,8 @@ pub(super) async fn serve(
         reader,
         writer,
         outbox,
-        reading: Reading::new(settings.wire.max_line_bytes),
-        writing: Writing::default(),
+        reading: ReadBuffer::new(settings.wire.max_line_bytes),
+        writing: WriteBuffer::default(),
         connection: connection.clone(),
         sink,
         stopped: Box::pin(async move {
@@ -249,8 +249,8 @@ struct Pipe {
     reader: Reader,
     writer: Writer,
     outbox: Arc<Outbox>,
-    reading: Reading,
-    writing: Writing,
+    reading: ReadBuffer,
+    writing: WriteBuffer,
     connection: Arc<Connection>,
     sink: Arc<dyn MessageSink>,
     stopped: Pin<Box<dyn Future<Output = StopReason> + Send>>,

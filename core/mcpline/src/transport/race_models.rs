@@ -15,7 +15,7 @@ use crate::server::race_models::Threads;
 use crate::sync::Arc;
 
 use crate::line_io::outbox::Outbox;
-use crate::line_io::pump::{PumpOutcome, Reading, Writing, pump};
+use crate::line_io::pump::{PumpOutcome, ReadBuffer, WriteBuffer, pump};
 
 /// Number of bytes that the writer accepts at once.
 const WRITTEN_AT_ONCE: usize = 5;
@@ -77,8 +77,8 @@ fn messages_race_the_writing_task() {
         let task = spawn(async move {
             let (mut silent, mut written) = (OtherEnd::default(), written);
             let stopped = pin!(async { drop(stopped.await) });
-            let mut reading = Reading::new(1_000);
-            let mut writing = Writing::default();
+            let mut reading = ReadBuffer::new(1_000);
+            let mut writing = WriteBuffer::default();
             let pumped = pump(
                 &mut silent,
                 &mut written,

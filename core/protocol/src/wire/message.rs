@@ -257,7 +257,7 @@ pub fn read(bytes: Bytes) -> Result<Incoming, ReadError> {
 pub fn read_within(bytes: Bytes, limits: WireLimits) -> Result<Incoming, ReadError> {
     // The scanner stops at the maximum depth: for a smaller limit it starts deeper.
     let top = 1 + MAX_DEPTH.saturating_sub(limits.max_json_depth);
-    let mut one = Parts::default();
+    let mut one = MessageMembers::default();
     let mut all = Vec::new();
     let mut beyond = Vec::new();
     let kind = scan(&bytes, |scanner| {
@@ -282,7 +282,10 @@ pub fn read_within(bytes: Bytes, limits: WireLimits) -> Result<Incoming, ReadErr
         }
         Some(JsonKind::Array) if all.len() > limits.max_batch_messages => {
             let error = invalid("too many messages in a batch");
-            let known = all.iter().flatten().filter_map(Parts::shape_and_id);
+            let known = all
+                .iter()
+                .flatten()
+                .filter_map(MessageMembers::shape_and_id);
             let messages = known.chain(beyond).collect();
             Err(ReadError {
                 batch: Some(Box::new(OversizeBatch { bytes, messages })),
@@ -290,7 +293,7 @@ pub fn read_within(bytes: Bytes, limits: WireLimits) -> Result<Incoming, ReadErr
             })
         }
         Some(JsonKind::Array) => {
-            let message = |parts: Option<Parts>| match parts {
+            let message = |parts: Option<MessageMembers>| match parts {
                 Some(parts) => parts.into_message(&bytes),
                 None => Err(ReadError::unreadable(invalid(
                     "a message must be an object",
@@ -310,21 +313,21 @@ fn scan_batch(
     scanner: &mut Scanner<'_>,
     depth: usize,
     most: usize,
-    all: &mut Vec<Option<Parts>>,
+    all: &mut Vec<Option<MessageMembers>>,
     beyond: &mut Vec<(ApparentMessageKind, Span)>,
 ) -> ScanResult<()> {
     let message = |scanner: &mut Scanner<'_>| {
         let mut parts = None;
         if scanner.kind() == Some(JsonKind::Object) {
             parts
-                .get_or_insert_with(Parts::default)
+                .get_or_insert_with(MessageMembers::default)
                 .scan(scanner, depth + 1)?;
         } else {
             scanner.value(depth + 1)?;
         }
         if all.len() <= most {
             all.push(parts);
-        } else if let Some(message) = parts.as_ref().and_then(Parts::shape_and_id) {
+        } else if let Some(message) = parts.as_ref().and_then(MessageMembers::shape_and_id) {
             beyond.push(message);
         }
         Ok(())
@@ -338,7 +341,7 @@ fn invalid(problem: &str) -> RpcError {
 
 /// The positions of a message's members.
 #[derive(Default)]
-struct Parts {
+struct MessageMembers {
     jsonrpc: Option<Span>,
     id: Option<Span>,
     method: Option<Span>,
@@ -370,7 +373,7 @@ fn name_head(scanner: &Scanner<'_>, key: Key) -> u64 {
     }
 }
 
-impl Parts {
+impl MessageMembers {
     /// Locates the members of the next message.
     fn scan(&mut self, scanner: &mut Scanner<'_>, depth: usize) -> ScanResult<()> {
         scanner

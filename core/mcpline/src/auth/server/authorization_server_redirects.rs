@@ -17,7 +17,7 @@ use mcpline_auth::well_known;
 use crate::auth::BoxFuture;
 
 use super::Fetch;
-use super::document_cache::{DocumentCache, Fetched, fetch_metadata};
+use super::document_cache::{DocumentCache, FetchedDocument, fetch_metadata};
 
 /// Delay after a failed fetch before the next one. Fetches can be caused without a token.
 const RETRY_PAUSE: Duration = Duration::from_secs(10);
@@ -89,7 +89,7 @@ impl AuthorizationServerRedirects {
         let origin = resource.origin();
         let names = scopes.map(<[String]>::to_vec);
         let of = issuer.clone();
-        let fetch_endpoints = move || -> BoxFuture<'static, Fetched<IssuerEndpoints>> {
+        let fetch_endpoints = move || -> BoxFuture<'static, FetchedDocument<IssuerEndpoints>> {
             let (fetch, issuer) = (fetch.clone(), issuer.clone());
             let (origin, names) = (origin.clone(), names.clone());
             Box::pin(async move {

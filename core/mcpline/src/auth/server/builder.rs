@@ -22,7 +22,8 @@ use super::authorization_server_redirects::AuthorizationServerRedirects;
 use super::introspection::{Introspection, Introspector};
 use super::keys::{KeyCache, Keys};
 use super::resource_server::{
-    Issuer, Policy, PublishedMetadata, ResourceServer, VerificationMethod, without_offline_access,
+    Issuer, PublishedMetadata, ResourceServer, TokenRequirements, VerificationMethod,
+    without_offline_access,
 };
 use super::{Fetch, proof_replay_cache, verified_tokens};
 
@@ -354,7 +355,7 @@ impl ResourceServerBuilder {
             published,
             method,
             endpoints,
-            policy: Policy {
+            policy: TokenRequirements {
                 issuers: issuer_names,
                 audiences,
                 required: self.required,

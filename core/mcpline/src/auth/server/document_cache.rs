@@ -34,10 +34,10 @@ const PAUSE: Duration = Duration::from_secs(30);
 const FETCH_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// A fetched document, and how long its server allows to keep it.
-pub(super) type Fetched<T> = Result<(T, Option<Duration>), String>;
+pub(super) type FetchedDocument<T> = Result<(T, Option<Duration>), String>;
 
 /// Fetches a document.
-type FetchDocument<T> = Box<dyn Fn() -> BoxFuture<'static, Fetched<T>> + Send + Sync>;
+type FetchDocument<T> = Box<dyn Fn() -> BoxFuture<'static, FetchedDocument<T>> + Send + Sync>;
 
 /// The cache of one document.
 pub(super) struct DocumentCache<T> {
@@ -189,7 +189,7 @@ impl<T: PartialEq + Send + Sync + 'static> DocumentCache<T> {
 
 /// Fetches the issuer's metadata from the first well-known URL that has it. Metadata of another issuer is rejected (RFC
 /// 8414, section 3.3).
-pub(super) async fn fetch_metadata(fetch: &Fetch, issuer: &Url) -> Fetched<ServerMetadata> {
+pub(super) async fn fetch_metadata(fetch: &Fetch, issuer: &Url) -> FetchedDocument<ServerMetadata> {
     let mut failed = String::new();
     for place in well_known::server_metadata(issuer) {
         let response = match fetch_document(fetch, &place).await {

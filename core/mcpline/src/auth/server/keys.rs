@@ -9,7 +9,9 @@ use mcpline_jose::JwkSet;
 use crate::auth::BoxFuture;
 
 use super::Fetch;
-use super::document_cache::{DocumentCache, Fetched, fetch_document, fetch_metadata, max_age};
+use super::document_cache::{
+    DocumentCache, FetchedDocument, fetch_document, fetch_metadata, max_age,
+};
 
 /// Delay after a failed fetch while there are no keys at all and every request fails.
 const RETRY_PAUSE: Duration = Duration::from_secs(2);
@@ -41,7 +43,7 @@ impl KeyCache {
             return Self::Fixed(Arc::new(keys));
         }
         let of = issuer.clone();
-        let fetch_keys = move || -> BoxFuture<'static, Fetched<JwkSet>> {
+        let fetch_keys = move || -> BoxFuture<'static, FetchedDocument<JwkSet>> {
             let (issuer, source, fetch) = (issuer.clone(), source.clone(), fetch.clone());
             Box::pin(async move {
                 let url = match (source, issuer) {

@@ -61,7 +61,7 @@ pub struct ResourceServer {
     pub(super) method: VerificationMethod,
     /// Set if there is a single issuer whose tokens clients of 2025-03-26 can use.
     pub(super) endpoints: Option<AuthorizationServerRedirects>,
-    pub(super) policy: Policy,
+    pub(super) policy: TokenRequirements,
     pub(super) remembered: Mutex<VerifiedTokens>,
     pub(super) refused_tokens: Mutex<RefusedTokens>,
     pub(super) proofs: Mutex<ProofReplayCache>,
@@ -93,7 +93,7 @@ pub(super) struct Issuer {
 }
 
 /// Requirements of tokens.
-pub(super) struct Policy {
+pub(super) struct TokenRequirements {
     pub(super) issuers: Vec<String>,
     pub(super) audiences: Vec<String>,
     pub(super) required: Scopes,
@@ -554,7 +554,7 @@ impl ResourceServer {
     }
 }
 
-impl Policy {
+impl TokenRequirements {
     /// Returns the scopes that these imply, directly and indirectly.
     fn with_implied_scopes(&self, granted: &Scopes) -> Scopes {
         let mut all = granted.clone();

@@ -30,7 +30,7 @@ use crate::background;
 use crate::client_error::ClientError;
 
 use super::connect::{DialFuture, Dialler};
-use super::link::{Link, Sink};
+use super::link::{Link, SharedEventSink};
 use super::pipe::PipeLink;
 
 pub use command::{Command, Stderr};
@@ -45,7 +45,7 @@ use stderr::LastLines;
 const STDERR_GRACE: Duration = Duration::from_millis(100);
 
 impl Dialler for Command {
-    fn dial(&self, sink: Sink, _: bool) -> DialFuture<'_> {
+    fn dial(&self, sink: SharedEventSink, _: bool) -> DialFuture<'_> {
         Box::pin(async move {
             let (mut process, descendants) =
                 spawn(self.clone())

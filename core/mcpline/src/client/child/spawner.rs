@@ -32,7 +32,7 @@ done
 for group in $groups; do kill -s KILL -- "-$group"; done 2>/dev/null
 "#;
 
-enum Order {
+enum SpawnerCommand {
     Spawn(
         Box<Command>,
         tokio::runtime::Handle,
@@ -45,7 +45,7 @@ enum Order {
 pub(super) async fn spawn(command: Command) -> io::Result<Process> {
     let (answer, started) = oneshot::channel();
     let runtime = tokio::runtime::Handle::current();
-    order(Order::Spawn(Box::new(command), runtime, answer))?;
+    order(SpawnerCommand::Spawn(Box::new(command), runtime, answer))?;
     started.await.unwrap_or_else(|_| {
         Err(io::Error::other(
             "the thread that starts child processes has ended",
@@ -56,10 +56,10 @@ pub(super) async fn spawn(command: Command) -> io::Result<Process> {
 /// Removes a process group that has ended from the watchdog.
 pub(super) fn forget(group: Pid) {
     // Without the thread there is no watchdog either.
-    let _ = order(Order::Forget(group));
+    let _ = order(SpawnerCommand::Forget(group));
 }
 
-fn order(order: Order) -> io::Result<()> {
+fn order(order: SpawnerCommand) -> io::Result<()> {
     static SPAWNER: Mutex<Option<ProcessSpawner>> = Mutex::new(None);
     let mut spawner = SPAWNER.lock().unwrap_or_else(PoisonError::into_inner);
     let process = std::process::id();
@@ -80,7 +80,7 @@ fn order(order: Order) -> io::Result<()> {
 }
 
 struct ProcessSpawner {
-    orders: mpsc::Sender<Order>,
+    orders: mpsc::Sender<SpawnerCommand>,
     process: u32,
 }
 
@@ -97,11 +97,11 @@ impl ProcessSpawner {
     }
 }
 
-fn serve(orders: &mpsc::Receiver<Order>) {
+fn serve(orders: &mpsc::Receiver<SpawnerCommand>) {
     let mut watcher = Watchdog::default();
     while let Ok(order) = orders.recv() {
         match order {
-            Order::Spawn(command, runtime, answer) => {
+            SpawnerCommand::Spawn(command, runtime, answer) => {
                 let started = start(&command, &runtime);
                 if let Ok(process) = &started
                     && let Some(id) = process.id()
@@ -117,7 +117,9 @@ fn serve(orders: &mpsc::Receiver<Order>) {
                     }
                 }
             }
-            Order::Forget(group) => watcher.remove(group.as_raw_nonzero().get().cast_unsigned()),
+            SpawnerCommand::Forget(group) => {
+                watcher.remove(group.as_raw_nonzero().get().cast_unsigned())
+            }
         }
     }
 }

@@ -22,11 +22,11 @@ const KEPT_LINE: usize = 2 * 1024;
 /// The last lines of a child's stderr.
 pub(super) struct LastLines {
     lines: Arc<Mutex<VecDeque<String>>>,
-    reading: Option<Reading>,
+    reading: Option<StderrReader>,
 }
 
 /// The reading task.
-struct Reading {
+struct StderrReader {
     task: background::JoinHandle<()>,
     /// Makes the task read everything that is in the pipe now and reply when done.
     drain: Option<oneshot::Sender<oneshot::Sender<()>>>,
@@ -53,7 +53,7 @@ impl LastLines {
         let task = background::spawn_here(read(stderr, splitter, draining));
         Self {
             lines,
-            reading: Some(Reading {
+            reading: Some(StderrReader {
                 task,
                 drain: Some(drain),
             }),
@@ -63,7 +63,7 @@ impl LastLines {
     /// Returns the last lines of a child that has exited: everything it wrote, and what follows until stderr closes or
     /// `grace` has passed.
     pub(super) async fn last(mut self, grace: Duration) -> Vec<String> {
-        if let Some(Reading { task, drain }) = &mut self.reading {
+        if let Some(StderrReader { task, drain }) = &mut self.reading {
             // On a busy machine the task may not have run for longer than the grace period.
             let (drained, is_drained) = oneshot::channel();
             if drain

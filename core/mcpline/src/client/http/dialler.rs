@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::client::connect::{DialFuture, Dialler};
 use crate::client::handshake_servers::ServerKey;
-use crate::client::link::{Link, LinkFuture, Sink};
+use crate::client::link::{Link, LinkFuture, SharedEventSink};
 use crate::client_error::ClientError;
 use mcpline_protocol::without_credentials;
 
@@ -48,7 +48,7 @@ impl HttpDialler {
 }
 
 impl Dialler for HttpDialler {
-    fn dial(&self, sink: Sink, http_sse: bool) -> DialFuture<'_> {
+    fn dial(&self, sink: SharedEventSink, http_sse: bool) -> DialFuture<'_> {
         let link = if http_sse {
             HttpSseLink::open(&self.url, &self.client, sink).map(|link| link as Arc<dyn Link>)
         } else {

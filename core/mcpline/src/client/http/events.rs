@@ -6,7 +6,7 @@ use bytes::Bytes;
 use http::HeaderValue;
 use mcpline_protocol::wire::sse::{Event, EventDecoder};
 
-use crate::client::link::Sink;
+use crate::client::link::SharedEventSink;
 
 use crate::http_client::response::HttpResponse;
 
@@ -76,7 +76,7 @@ pub(super) struct Events {
 }
 
 /// The next item of a stream.
-pub(super) enum Next {
+pub(super) enum StreamItem {
     Event(Event),
     TooLarge { limit: usize },
     End { is_broken: bool, reason: String },
@@ -88,23 +88,23 @@ impl Events {
         Self { answer, decoder }
     }
 
-    pub(super) async fn next(&mut self) -> Next {
+    pub(super) async fn next(&mut self) -> StreamItem {
         loop {
             match self.decoder.next_event() {
-                Some(Ok(event)) => return Next::Event(event),
-                Some(Err(error)) => return Next::TooLarge { limit: error.limit },
+                Some(Ok(event)) => return StreamItem::Event(event),
+                Some(Err(error)) => return StreamItem::TooLarge { limit: error.limit },
                 None => {}
             }
             match self.answer.chunk().await {
                 Ok(Some(chunk)) => self.decoder.push(&chunk),
                 Ok(None) => {
-                    return Next::End {
+                    return StreamItem::End {
                         is_broken: false,
                         reason: "the server closed the stream".to_owned(),
                     };
                 }
                 Err(reason) => {
-                    return Next::End {
+                    return StreamItem::End {
                         is_broken: true,
                         reason,
                     };
@@ -125,13 +125,13 @@ pub(super) async fn pump(
     owner: StreamOwner,
     memory: &mut ResumptionState,
     limit: usize,
-    sink: &Sink,
+    sink: &SharedEventSink,
 ) -> StreamEnd {
     let mut events = Events::new(answer, limit);
     let mut received_event = false;
     loop {
         match events.next().await {
-            Next::Event(event) => {
+            StreamItem::Event(event) => {
                 received_event = true;
                 let answered =
                     message(event).is_some_and(|message| sink.message(message, owner.request()));
@@ -140,8 +140,8 @@ pub(super) async fn pump(
                     return StreamEnd::Answered;
                 }
             }
-            Next::TooLarge { limit } => return StreamEnd::TooLarge { limit },
-            Next::End { is_broken, reason } => {
+            StreamItem::TooLarge { limit } => return StreamEnd::TooLarge { limit },
+            StreamItem::End { is_broken, reason } => {
                 received_event |= memory.learn(&events.decoder);
                 return StreamEnd::Lost {
                     received_event,

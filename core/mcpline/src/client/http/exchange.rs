@@ -6,12 +6,12 @@ use bytes::Bytes;
 use http::Method;
 use mcpline_protocol::Revision;
 
-use crate::client::link::{RequestHead, Sink};
+use crate::client::link::{RequestHead, SharedEventSink};
 use crate::client_error::ClientError;
 use crate::header_names::SESSION_ID;
 use crate::http_client::refusal::refusal;
 use crate::http_client::response::{BodyError, HttpResponse, Media};
-use crate::http_client::{RequestTimer, Reuse};
+use crate::http_client::{ConnectionReuse, RequestTimer};
 
 use super::events::{ResumptionState, StreamEnd, StreamOwner, pump};
 use super::one_way::OneWayMessage;
@@ -27,7 +27,7 @@ pub(super) async fn exchange(talk: Arc<HttpLinkShared>, message: Bytes, head: Re
 
 /// Pauses the timeouts of a link's request while it waits for something other than the server. Without a number it
 /// applies to whatever request is in flight.
-pub(super) struct LinkRequestTimer<'s>(pub(super) &'s Sink, pub(super) Option<u64>);
+pub(super) struct LinkRequestTimer<'s>(pub(super) &'s SharedEventSink, pub(super) Option<u64>);
 
 impl RequestTimer for LinkRequestTimer<'_> {
     fn set_paused(&self, held: bool) {
@@ -59,7 +59,7 @@ async fn try_send_one_way(talk: &HttpLinkShared, message: &Bytes) -> Result<(), 
             &|| (*view.heads.post).clone(),
             message,
             &(),
-            Reuse::Yes,
+            ConnectionReuse::Yes,
         )
         .await?;
     if sent.head.status.is_success() {
@@ -92,9 +92,9 @@ async fn try_exchange(
             &message,
             &LinkRequestTimer(&talk.sink, Some(head.number)),
             if head.is_repeatable {
-                Reuse::Repeatable
+                ConnectionReuse::Repeatable
             } else {
-                Reuse::Yes
+                ConnectionReuse::Yes
             },
         )
         .await?;

@@ -7,7 +7,7 @@ use http::{Method, StatusCode};
 use mcpline_runtime::clock;
 
 use crate::client_error::ClientError;
-use crate::http_client::Reuse;
+use crate::http_client::ConnectionReuse;
 use crate::http_client::refusal::refusal;
 use crate::http_client::response::{HttpResponse, Media};
 
@@ -195,7 +195,7 @@ impl HttpLinkShared {
                 &headers,
                 &Bytes::new(),
                 &(),
-                Reuse::Yes,
+                ConnectionReuse::Yes,
             )
             .await;
         let answer = match got {

@@ -8,15 +8,17 @@ use http::Method;
 use mcpline_protocol::Revision;
 
 use crate::background;
-use crate::client::link::{Link, LinkFuture, NO_EVENT_STREAM, Outgoing, Purpose, Sink};
+use crate::client::link::{
+    Link, LinkFuture, NO_EVENT_STREAM, Outgoing, OutgoingKind, SharedEventSink,
+};
 use crate::client_error::ClientError;
 use crate::http_client::client::HttpClient;
 use crate::http_client::refusal::refusal;
 use crate::http_client::response::Media;
 use crate::http_client::target::Target;
-use crate::http_client::{RequestTimer, Reuse};
+use crate::http_client::{ConnectionReuse, RequestTimer};
 
-use super::events::{Events, Next, message};
+use super::events::{Events, StreamItem, message};
 use super::exchange::{LinkRequestTimer, too_large};
 use super::headers::PreparedHeaders;
 use super::latch::Latch;
@@ -34,7 +36,7 @@ pub(crate) struct HttpSseLink {
 struct HttpSseShared {
     client: Arc<HttpClient>,
     stream: Target,
-    sink: Sink,
+    sink: SharedEventSink,
     state: Mutex<State>,
 }
 
@@ -64,7 +66,7 @@ impl HttpSseLink {
     pub(crate) fn open(
         url: &str,
         client: &Arc<HttpClient>,
-        sink: Sink,
+        sink: SharedEventSink,
     ) -> Result<Arc<Self>, ClientError> {
         let (gate, opener) = Latch::new_closed();
         let stream = Target::parse(url)?;
@@ -106,7 +108,7 @@ impl Link for HttpSseLink {
         let shared = self.shared.clone();
         let message = outgoing.message;
         match outgoing.purpose {
-            Purpose::Request(head) => {
+            OutgoingKind::Request(head) => {
                 let number = head.number;
                 let before = self.shared.lock().gate.clone().filter(|_| !head.opens);
                 let task = async move {
@@ -123,7 +125,7 @@ impl Link for HttpSseLink {
                         .spawn_detached(async move { sink.failed(number, ClientError::Closed) });
                 }
             }
-            Purpose::Notification { about } => {
+            OutgoingKind::Notification { about } => {
                 let mut state = self.shared.lock();
                 let first = about.is_none() && !std::mem::replace(&mut state.initialized, true);
                 let opener = first.then(|| {
@@ -142,7 +144,7 @@ impl Link for HttpSseLink {
                     drop(opener);
                 });
             }
-            Purpose::Answer => match self.one_way.admit(OneWayMessage {
+            OutgoingKind::Answer => match self.one_way.admit(OneWayMessage {
                 bytes: message,
                 repeat: RetryCondition::IfLost,
             }) {
@@ -207,7 +209,7 @@ impl HttpSseShared {
                 &headers,
                 &Bytes::new(),
                 &LinkRequestTimer(&self.sink, None),
-                Reuse::Yes,
+                ConnectionReuse::Yes,
             )
             .await;
         let answer = match got {
@@ -223,20 +225,20 @@ impl HttpSseShared {
         let mut events = Events::new(answer, self.client.settings.max_body_bytes);
         loop {
             match events.next().await {
-                Next::Event(event) if event.event == "endpoint" => {
+                StreamItem::Event(event) if event.event == "endpoint" => {
                     match self.endpoint(&String::from_utf8_lossy(&event.data)) {
                         Ok(endpoint) => self.lock().way = EndpointState::Known(endpoint),
                         Err(reason) => return ClientError::InvalidResponse { reason },
                     }
                     found();
                 }
-                Next::Event(event) => {
+                StreamItem::Event(event) => {
                     if let Some(message) = message(event) {
                         self.sink.message(message, None);
                     }
                 }
-                Next::TooLarge { limit } => return too_large(limit),
-                Next::End { reason, .. } => return ClientError::lost(reason),
+                StreamItem::TooLarge { limit } => return too_large(limit),
+                StreamItem::End { reason, .. } => return ClientError::lost(reason),
             }
         }
     }
@@ -288,7 +290,7 @@ impl HttpSseShared {
                 &headers,
                 message,
                 timer,
-                Reuse::Yes,
+                ConnectionReuse::Yes,
             )
             .await?;
         if answer.head.status.is_success() {

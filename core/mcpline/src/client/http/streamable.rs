@@ -8,9 +8,9 @@ use bytes::Bytes;
 use http::{HeaderValue, Method};
 use mcpline_protocol::Revision;
 
-use crate::client::link::{Link, LinkFuture, Outgoing, Purpose, Sink};
+use crate::client::link::{Link, LinkFuture, Outgoing, OutgoingKind, SharedEventSink};
 use crate::client_error::ClientError;
-use crate::http_client::Reuse;
+use crate::http_client::ConnectionReuse;
 use crate::http_client::client::HttpClient;
 use crate::http_client::target::Target;
 
@@ -39,7 +39,7 @@ pub(crate) struct HttpLink {
 pub(super) struct HttpLinkShared {
     pub(super) client: Arc<HttpClient>,
     pub(super) target: Target,
-    pub(super) sink: Sink,
+    pub(super) sink: SharedEventSink,
     state: Mutex<State>,
 }
 
@@ -71,7 +71,7 @@ impl HttpLink {
     pub(crate) fn open(
         url: &str,
         client: &Arc<HttpClient>,
-        sink: Sink,
+        sink: SharedEventSink,
     ) -> Result<Arc<Self>, ClientError> {
         let target = Target::parse(url)?;
         let talk = HttpLinkShared {
@@ -162,7 +162,7 @@ impl Link for HttpLink {
     fn send(&self, outgoing: Outgoing) {
         let message = outgoing.message;
         match outgoing.purpose {
-            Purpose::Request(head) => {
+            OutgoingKind::Request(head) => {
                 let number = head.number;
                 let task = exchange(self.talk.clone(), message, head);
                 if !self.tasks.exchange(number, task) {
@@ -171,7 +171,7 @@ impl Link for HttpLink {
                         .spawn_detached(async move { sink.failed(number, ClientError::Closed) });
                 }
             }
-            Purpose::Notification { about } => {
+            OutgoingKind::Notification { about } => {
                 let mut state = self.talk.lock();
                 let in_handshake_era = state.revision.is_some_and(|revision| !revision.is_modern());
                 let first = about.is_none() && !std::mem::replace(&mut state.initialized, true);
@@ -185,7 +185,7 @@ impl Link for HttpLink {
                     None => self.send_one_way(message, RetryCondition::IfUnsent),
                 }
             }
-            Purpose::Answer => self.send_one_way(message, RetryCondition::IfLost),
+            OutgoingKind::Answer => self.send_one_way(message, RetryCondition::IfLost),
         }
     }
 
@@ -222,7 +222,7 @@ impl Link for HttpLink {
                     &headers,
                     &nothing,
                     &(),
-                    Reuse::Yes,
+                    ConnectionReuse::Yes,
                 );
                 if let Ok(Ok(answer)) = tokio::time::timeout(FAREWELL, delete).await {
                     answer.drain().await;

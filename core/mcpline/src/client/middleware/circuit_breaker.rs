@@ -81,7 +81,7 @@ impl CircuitBreaker {
     }
 
     /// Admits a request, or returns why it is not sent.
-    fn admit(&self) -> Result<Admitted, ClientError> {
+    fn admit(&self) -> Result<AdmissionGuard, ClientError> {
         let mut circuit = lock(&self.circuit);
         let is_trial = match circuit.opened {
             None => false,
@@ -96,7 +96,7 @@ impl CircuitBreaker {
                 true
             }
         };
-        Ok(Admitted {
+        Ok(AdmissionGuard {
             circuit: self.circuit.clone(),
             generation: circuit.generation,
             max_failures: self.failures,
@@ -147,14 +147,14 @@ enum Health {
 }
 
 /// A request that is sent. Dropped without an outcome, it makes room for another trial.
-struct Admitted {
+struct AdmissionGuard {
     circuit: Arc<Mutex<Circuit>>,
     generation: u64,
     max_failures: u32,
     is_trial: bool,
 }
 
-impl Admitted {
+impl AdmissionGuard {
     fn end(self, outcome: &ClientOutcome) {
         let mut circuit = lock(&self.circuit);
         if circuit.generation != self.generation {
@@ -187,7 +187,7 @@ impl Admitted {
     }
 }
 
-impl Drop for Admitted {
+impl Drop for AdmissionGuard {
     fn drop(&mut self) {
         if self.is_trial {
             lock(&self.circuit).trials -= 1;

@@ -23,7 +23,7 @@ use crate::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use crate::timers::{Alarm, Timed, Timers};
 
 use super::inner::Inner;
-use super::link::{Link, Outgoing, Purpose, RequestHead};
+use super::link::{Link, Outgoing, OutgoingKind, RequestHead};
 use super::settings::{ClientSettings, ProgressListener};
 
 pub(super) use link_event_receiver::{LinkEvent, LinkEventReceiver, MAX_EARLY_MESSAGES};
@@ -241,7 +241,7 @@ impl Session {
             is_repeatable: false,
             headers,
         };
-        self.send(message, Purpose::Request(head));
+        self.send(message, OutgoingKind::Request(head));
     }
 
     /// Sends a notification.
@@ -253,11 +253,11 @@ impl Session {
             }
             state.conversation.write_notification(method, params)
         };
-        self.send(message, Purpose::Notification { about: None });
+        self.send(message, OutgoingKind::Notification { about: None });
         Ok(())
     }
 
-    fn send(&self, message: Vec<u8>, purpose: Purpose) {
+    fn send(&self, message: Vec<u8>, purpose: OutgoingKind) {
         self.link.send(Outgoing {
             message: message.into(),
             purpose,
@@ -288,7 +288,7 @@ impl Session {
     fn send_cancelled(&self, key: OutgoingRequestId, message: Vec<u8>) {
         let about = Some(key.number());
         if !(self.revision().is_modern() && self.link.mirrors_params_as_headers()) {
-            self.send(message, Purpose::Notification { about });
+            self.send(message, OutgoingKind::Notification { about });
         }
         self.link.abandon(key.number());
     }

@@ -6,7 +6,7 @@ use mcpline_protocol::vocabulary::Progress;
 use mcpline_protocol::wire::{Incoming, Message, ReadError, RequestId};
 use mcpline_runtime::clock;
 
-use crate::client::link::Purpose;
+use crate::client::link::OutgoingKind;
 use crate::client_error::ClientError;
 use crate::sync::MutexGuard;
 
@@ -160,7 +160,7 @@ impl Session {
                     client.cache().invalidate(&notification);
                 }
             }
-            ClientEvent::Reply(message) => self.send(message, Purpose::Answer),
+            ClientEvent::Reply(message) => self.send(message, OutgoingKind::Answer),
             ClientEvent::Violation(why) => tracing::warn!("{}", Printable(why)),
             ClientEvent::Ignored(why) => tracing::debug!("{}", Printable(why)),
         }

@@ -7,7 +7,7 @@ use mcpline_protocol::{Raw, RpcError};
 use crate::background;
 use crate::client::handlers::adapt_answer;
 use crate::client::input_request_span::InputRequestOrigin;
-use crate::client::link::Purpose;
+use crate::client::link::OutgoingKind;
 
 use super::Session;
 
@@ -57,7 +57,7 @@ impl Session {
                 .write_input_response(id, outcome.as_ref())
         };
         if let Some(reply) = reply {
-            self.send(reply, Purpose::Answer);
+            self.send(reply, OutgoingKind::Answer);
         }
     }
 

@@ -62,9 +62,9 @@ pub struct Channel {
 pub struct ChannelClosed;
 
 /// Closes a channel that fails to open.
-struct Unopened(Option<Arc<Channel>>);
+struct CloseUnlessOpened(Option<Arc<Channel>>);
 
-impl Drop for Unopened {
+impl Drop for CloseUnlessOpened {
     fn drop(&mut self) {
         if let Some(channel) = &self.0 {
             channel.close();
@@ -175,7 +175,7 @@ impl Channel {
     ///
     /// If it could not be opened.
     pub async fn open(self: &Arc<Self>, open: impl FnOnce(Arc<Self>)) -> io::Result<()> {
-        let mut unopened = Unopened(Some(self.clone()));
+        let mut unopened = CloseUnlessOpened(Some(self.clone()));
         let (opening, opened) = oneshot::channel();
         *self.lock_opening() = Some(opening);
         open(self.clone());

@@ -54,13 +54,13 @@ struct Stream {
 
 struct Entry {
     stream: Arc<str>,
-    step: Step,
+    step: StreamAppend,
     bytes: usize,
 }
 
 /// What is added to a stream.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Step {
+pub(super) enum StreamAppend {
     /// The event with this number.
     Event(u64, Bytes),
     /// Its end after the event with this number.
@@ -68,7 +68,7 @@ pub(super) enum Step {
 }
 
 /// The function that writes to a stream, until it has returned.
-struct Writing {
+struct WriteGuard {
     queue: Arc<EventQueue>,
     stream: Arc<str>,
     bytes: usize,
@@ -76,10 +76,10 @@ struct Writing {
 
 impl EventQueue {
     /// Adds an event of a stream, or its end.
-    pub(super) fn push(&self, stream: &str, step: Step) {
+    pub(super) fn push(&self, stream: &str, step: StreamAppend) {
         let event_bytes = match &step {
-            Step::Event(_, event) => event.len(),
-            Step::End(_) => 0,
+            StreamAppend::Event(_, event) => event.len(),
+            StreamAppend::End(_) => 0,
         };
         let bytes = stream.len() + event_bytes + ENTRY_BYTES;
         let dropped = {
@@ -137,9 +137,9 @@ impl EventQueue {
     }
 
     /// Takes the next request: events of one stream that follow each other, or its end.
-    fn take(self: &Arc<Self>) -> Option<(SharingRequest, Writing)> {
+    fn take(self: &Arc<Self>) -> Option<(SharingRequest, WriteGuard)> {
         let (stream, steps, bytes) = self.lock().take()?;
-        let writing = Writing {
+        let writing = WriteGuard {
             queue: self.clone(),
             stream,
             bytes,
@@ -157,7 +157,7 @@ impl State {
         self.waiting.is_empty() && self.running == 0
     }
 
-    fn push(&mut self, name: &str, step: Step, bytes: usize) {
+    fn push(&mut self, name: &str, step: StreamAppend, bytes: usize) {
         let known = self.streams.get_key_value(name);
         let name = known.map_or_else(|| Arc::from(name), |(name, _)| name.clone());
         let number = self.next;
@@ -210,7 +210,7 @@ impl State {
     }
 
     /// Takes steps of the stream that waits longest, which are one request, and their bytes.
-    fn take(&mut self) -> Option<(Arc<str>, Vec<Step>, usize)> {
+    fn take(&mut self) -> Option<(Arc<str>, Vec<StreamAppend>, usize)> {
         if self.running == MAX_WRITTEN_STREAMS {
             return None;
         }
@@ -223,7 +223,7 @@ impl State {
             };
             let fits = match (steps.last(), &entry.step) {
                 (None, _) => true,
-                (Some(Step::Event(last, _)), Step::Event(number, event)) => {
+                (Some(StreamAppend::Event(last, _)), StreamAppend::Event(number, event)) => {
                     last.checked_add(1) == Some(*number)
                         && steps.len() < MAX_APPENDED_EVENTS
                         && event_bytes + event.len() <= MAX_APPENDED_BYTES
@@ -233,7 +233,7 @@ impl State {
             if !fits {
                 break;
             }
-            if let Step::Event(_, event) = &entry.step {
+            if let StreamAppend::Event(_, event) = &entry.step {
                 event_bytes += event.len();
             }
             let number = stream.waiting.pop_front();
@@ -248,7 +248,7 @@ impl State {
     }
 }
 
-impl Drop for Writing {
+impl Drop for WriteGuard {
     fn drop(&mut self) {
         {
             let mut state = self.queue.lock();
@@ -264,16 +264,16 @@ impl Drop for Writing {
 }
 
 /// Returns the request of steps that are one.
-fn request(stream: &str, steps: Vec<Step>) -> SharingRequest {
+fn request(stream: &str, steps: Vec<StreamAppend>) -> SharingRequest {
     let stream = stream.to_owned();
     let number = match steps.first() {
-        Some(&Step::Event(number, _)) => number,
-        Some(&Step::End(last)) => return SharingRequest::End { stream, last },
+        Some(&StreamAppend::Event(number, _)) => number,
+        Some(&StreamAppend::End(last)) => return SharingRequest::End { stream, last },
         None => 0,
     };
     let events = steps.into_iter().filter_map(|step| match step {
-        Step::Event(_, event) => Some(event),
-        Step::End(_) => None,
+        StreamAppend::Event(_, event) => Some(event),
+        StreamAppend::End(_) => None,
     });
     SharingRequest::Append {
         stream,
@@ -283,7 +283,7 @@ fn request(stream: &str, steps: Vec<Step>) -> SharingRequest {
 }
 
 /// Sends a request. After one that fails, the store finds that events are missing: the numbers of later ones do not follow.
-async fn write(requests: Arc<Requests>, request: SharingRequest, held: Writing) {
+async fn write(requests: Arc<Requests>, request: SharingRequest, held: WriteGuard) {
     let name = request.name();
     let error = match requests.send(request, held).await {
         Ok(SharingReply::Done) => return,
@@ -337,7 +337,7 @@ mod tests {
     use super::*;
 
     /// Returns the first number and the number of events of the next request; `None` for an end.
-    fn taken(queue: &Arc<EventQueue>) -> (String, Option<(u64, usize)>, Writing) {
+    fn taken(queue: &Arc<EventQueue>) -> (String, Option<(u64, usize)>, WriteGuard) {
         let (request, writing) = queue.take().expect("a request");
         match request {
             SharingRequest::Append {
@@ -350,8 +350,8 @@ mod tests {
         }
     }
 
-    fn event(number: u64) -> Step {
-        Step::Event(number, Bytes::from(number.to_string()))
+    fn event(number: u64) -> StreamAppend {
+        StreamAppend::Event(number, Bytes::from(number.to_string()))
     }
 
     #[test]
@@ -362,7 +362,7 @@ mod tests {
             ("b", event(4)),
             ("a", event(1)),
             ("a", event(3)),
-            ("a", Step::End(3)),
+            ("a", StreamAppend::End(3)),
         ] {
             queue.push(stream, step);
         }
@@ -392,7 +392,7 @@ mod tests {
         let count = MAX_APPENDED_EVENTS as u64 + 1;
         (0..count).for_each(|number| queue.push("a", event(number)));
         let half = Bytes::from(vec![b'x'; MAX_APPENDED_BYTES / 2]);
-        (0..3).for_each(|number| queue.push("b", Step::Event(number, half.clone())));
+        (0..3).for_each(|number| queue.push("b", StreamAppend::Event(number, half.clone())));
         assert_eq!(taken(&queue).1, Some((0, MAX_APPENDED_EVENTS)));
         assert_eq!(taken(&queue).1, Some((MAX_APPENDED_EVENTS as u64, 1)));
         assert_eq!(taken(&queue).1, Some((0, 2)));
@@ -403,7 +403,7 @@ mod tests {
         let queue = Arc::<EventQueue>::default();
         let large = Bytes::from(vec![b'x'; MAX_WAITING_EVENT_BYTES / 4]);
         for number in 0..100 {
-            queue.push(&number.to_string(), Step::Event(0, large.clone()));
+            queue.push(&number.to_string(), StreamAppend::Event(0, large.clone()));
         }
         let state = queue.lock();
         assert_eq!((state.streams.len(), state.ready.len()), (3, 3));

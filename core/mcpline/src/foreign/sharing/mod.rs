@@ -42,12 +42,12 @@ use crate::sharing::{
 use crate::warning_limit::warn_limited;
 
 use bus::{ForeignBus, Receiver};
-use event_log::{EventQueue, Step};
+use event_log::{EventQueue, StreamAppend};
 pub use limits::MAX_RUNNING_FUNCTIONS;
 use limits::{
     DEFAULT_TIMEOUT, LEAVE_TIMEOUT, MAX_SESSION_BYTES, MAX_WAITING_BYTES, MAX_WAITING_REQUESTS,
 };
-use requests::{CountGuard, Counted, Requests, wrong_reply};
+use requests::{BoundedCount, CountGuard, Requests, wrong_reply};
 
 /// The functions that implement shared state, one for each variant of [`SharingRequest`].
 #[derive(Clone)]
@@ -110,7 +110,7 @@ struct ProcessState {
     /// The process. A forked one has none of its parent's tasks, threads and functions.
     process: u32,
     requests: Arc<Requests>,
-    waiting: Arc<Counted>,
+    waiting: Arc<BoundedCount>,
     events: Arc<EventQueue>,
     bus: Arc<ForeignBus>,
     /// The tasks of one use at a time: those of the next one wait until the previous ones have ended.
@@ -219,7 +219,7 @@ impl ProcessState {
         Self {
             process: process::id(),
             requests: Arc::new(requests),
-            waiting: Arc::new(Counted::new((MAX_WAITING_REQUESTS, MAX_WAITING_BYTES))),
+            waiting: Arc::new(BoundedCount::new((MAX_WAITING_REQUESTS, MAX_WAITING_BYTES))),
             events: Arc::default(),
             bus,
             turn: Arc::new(Semaphore::new(1)),
@@ -416,12 +416,12 @@ fn check_session_size(name: &str, session: Bytes) -> Result<Bytes, SharingError>
 
 impl EventLog for ForeignSharing {
     fn append(&self, stream: &str, number: u64, event: Bytes) {
-        let step = Step::Event(number, event);
+        let step = StreamAppend::Event(number, event);
         self.0.state().events.push(stream, step);
     }
 
     fn end(&self, stream: &str, last: u64) {
-        self.0.state().events.push(stream, Step::End(last));
+        self.0.state().events.push(stream, StreamAppend::End(last));
     }
 
     fn flush(&self) -> Pending<'_, ()> {

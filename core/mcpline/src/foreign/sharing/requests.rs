@@ -27,14 +27,14 @@ pub(super) struct Requests {
 }
 
 /// A number of things, and their bytes, that may not exceed a limit.
-pub(super) struct Counted {
+pub(super) struct BoundedCount {
     used: Mutex<(usize, usize)>,
     limit: (usize, usize),
 }
 
 /// Counts a thing until it is dropped.
 pub(super) struct CountGuard {
-    counted: Arc<Counted>,
+    counted: Arc<BoundedCount>,
     bytes: usize,
 }
 
@@ -171,7 +171,7 @@ fn reason_excerpt(reason: &str) -> &str {
     &reason[..end.unwrap_or_default()]
 }
 
-impl Counted {
+impl BoundedCount {
     pub(super) fn new(limit: (usize, usize)) -> Self {
         Self {
             used: Mutex::default(),

@@ -94,13 +94,13 @@ impl Transport for WorkerProcesses {
         let settings = server.settings();
         let grace = settings.shutdown_timeout.saturating_add(LAST_ANSWERS);
         let mut workers = Workers {
-            starter: Starter {
+            starter: WorkerStarter {
                 socket: self.socket,
                 secret: STANDARD.encode(random::<32>()),
                 name: self.name,
                 program: self.program,
             },
-            running: Running::default(),
+            running: RunningWorkers::default(),
             start_timeout: self.start_timeout,
             failed_starts: 0,
             short_lives: 0,
@@ -117,7 +117,7 @@ impl Transport for WorkerProcesses {
 }
 
 /// How workers are started.
-struct Starter {
+struct WorkerStarter {
     socket: Arc<OwnedFd>,
     /// Seals `requestState` in all workers, so that calls continue at any of them.
     secret: String,
@@ -125,7 +125,7 @@ struct Starter {
     program: WorkerProgram,
 }
 
-impl Starter {
+impl WorkerStarter {
     fn start(&self) -> io::Result<(Child, UnixStream)> {
         let (line, other) = UnixStream::pair()?;
         let other = Arc::new(OwnedFd::from(other));
@@ -161,8 +161,8 @@ impl Starter {
 }
 
 struct Workers {
-    starter: Starter,
-    running: Running,
+    starter: WorkerStarter,
+    running: RunningWorkers,
     /// How long a worker may take from its start until it serves.
     start_timeout: Duration,
     failed_starts: u32,
@@ -220,7 +220,7 @@ impl Workers {
     }
 
     /// Counts failed starts and short lives. Fails if another start is of no use.
-    fn check_restart(&mut self, ended: &Ended) -> Result<(), Error> {
+    fn check_restart(&mut self, ended: &EndedWorker) -> Result<(), Error> {
         if ended.has_served || self.running.any_serves() {
             self.failed_starts = 0;
         } else if !ended.was_killed {
@@ -251,7 +251,7 @@ impl Workers {
 }
 
 /// The workers that run, by their process ids.
-struct Running {
+struct RunningWorkers {
     workers: HashMap<u32, Worker>,
     ended: UnboundedReceiver<u32>,
     /// Sends the process id of each worker when it has ended: at most once for each.
@@ -278,7 +278,7 @@ impl Worker {
 }
 
 /// A worker that has ended.
-struct Ended {
+struct EndedWorker {
     pid: u32,
     has_served: bool,
     /// Whether it was killed because it did not serve in time.
@@ -287,7 +287,7 @@ struct Ended {
     status: String,
 }
 
-impl Default for Running {
+impl Default for RunningWorkers {
     fn default() -> Self {
         let (sender, ended) = unbounded_channel();
         Self {
@@ -298,7 +298,7 @@ impl Default for Running {
     }
 }
 
-impl Running {
+impl RunningWorkers {
     fn add(&mut self, process: Child, line: UnixStream) -> io::Result<()> {
         let pid = process.id();
         let sender = self.sender.clone();
@@ -320,10 +320,10 @@ impl Running {
     }
 
     /// Waits until a worker ends.
-    async fn next_end(&mut self) -> Option<Ended> {
+    async fn next_end(&mut self) -> Option<EndedWorker> {
         let pid = self.ended.recv().await?;
         let mut worker = self.workers.remove(&pid)?;
-        Some(Ended {
+        Some(EndedWorker {
             pid,
             has_served: worker.has_served(),
             was_killed: worker.is_killed,
@@ -437,7 +437,7 @@ mod tests {
     fn workers(script: &str, start_timeout: Duration, directory: Option<&str>) -> Workers {
         let listener = TcpListener::bind(("127.0.0.1", 0)).expect("a port");
         Workers {
-            starter: Starter {
+            starter: WorkerStarter {
                 socket: Arc::new(listener.into()),
                 secret: String::new(),
                 name: "127.0.0.1:0".to_owned(),
@@ -449,7 +449,7 @@ mod tests {
                     start_timeout: None,
                 },
             },
-            running: Running::default(),
+            running: RunningWorkers::default(),
             start_timeout,
             failed_starts: 0,
             short_lives: 0,
@@ -457,7 +457,7 @@ mod tests {
     }
 
     /// Adds a worker that serves, or hangs if it does not; returns its end of the line.
-    fn add_worker(running: &mut Running, serves: bool) -> UnixStream {
+    fn add_worker(running: &mut RunningWorkers, serves: bool) -> UnixStream {
         let mut command = Command::new("/bin/sh");
         command.args(["-c", "exec sleep 1000"]);
         let process = command.spawn().expect("starts");
@@ -469,7 +469,7 @@ mod tests {
         other
     }
 
-    async fn kill_all(mut running: Running) {
+    async fn kill_all(mut running: RunningWorkers) {
         for worker in running.workers.values_mut() {
             worker.process.kill().expect("killed");
         }
@@ -477,8 +477,8 @@ mod tests {
     }
 
     /// An end of a worker that has not served.
-    fn failed_start() -> Ended {
-        Ended {
+    fn failed_start() -> EndedWorker {
+        EndedWorker {
             pid: 1,
             has_served: false,
             was_killed: false,
@@ -512,7 +512,7 @@ mod tests {
 
     #[tokio::test]
     async fn only_workers_that_do_not_serve_are_killed_after_the_start_timeout() {
-        let mut running = Running::default();
+        let mut running = RunningWorkers::default();
         let _serving = add_worker(&mut running, true);
         for _ in 0..3 {
             let _hanging = add_worker(&mut running, false);
@@ -562,7 +562,7 @@ mod tests {
         for _ in 1..MAX_FAILED_STARTS {
             workers.check_restart(&failed_start()).expect("goes on");
         }
-        let served = Ended {
+        let served = EndedWorker {
             has_served: true,
             ..failed_start()
         };

@@ -150,7 +150,7 @@ pub struct WorkerPool<J> {
 }
 
 struct State<J> {
-    queue: FairQueue<Waiting<J>>,
+    queue: FairQueue<WaitingJob<J>>,
     /// Number of calls among the jobs.
     calls: usize,
     /// Number of jobs taken so far.
@@ -176,7 +176,7 @@ struct State<J> {
     runtime: Option<Handle>,
 }
 
-struct Waiting<J> {
+struct WaitingJob<J> {
     job: J,
     is_call: bool,
 }
@@ -262,7 +262,7 @@ impl<J: Send + 'static> WorkerPool<J> {
             }
             state.calls += 1;
         }
-        state.queue.push(peer, Waiting { job, is_call });
+        state.queue.push(peer, WaitingJob { job, is_call });
         let wakes = state.running == 0 && state.gathering == 0;
         self.watch(state);
         if wakes {
@@ -280,7 +280,7 @@ impl<J: Send + 'static> WorkerPool<J> {
         match Handle::try_current() {
             Ok(runtime) => {
                 if !self.wake_is_due.swap(true, Ordering::AcqRel) {
-                    let waking = Waking(self.this.clone());
+                    let waking = WakeOnDrop(self.this.clone());
                     background::spawn_unboxed(&runtime, async move {
                         let waking = waking;
                         tokio::task::yield_now().await;
@@ -546,7 +546,7 @@ impl<J> State<J> {
 
     /// Takes the next job. While more workers run than `max_running`, only of a peer without a running job; while even
     /// more than the spare ones run, because some have returned from waiting, none.
-    fn pop(&mut self, limits: &Limits) -> Option<(PeerId, Waiting<J>)> {
+    fn pop(&mut self, limits: &Limits) -> Option<(PeerId, WaitingJob<J>)> {
         if self.running <= limits.max_running {
             return self.queue.pop_with_peer();
         }
@@ -598,9 +598,9 @@ impl<J> State<J> {
 }
 
 /// Wakes a worker on drop, even if a runtime that shuts down drops it.
-struct Waking<J: Send + 'static>(Weak<WorkerPool<J>>);
+struct WakeOnDrop<J: Send + 'static>(Weak<WorkerPool<J>>);
 
-impl<J: Send + 'static> Drop for Waking<J> {
+impl<J: Send + 'static> Drop for WakeOnDrop<J> {
     fn drop(&mut self) {
         if let Some(pool) = self.0.upgrade() {
             pool.wake_is_due.store(false, Ordering::Release);

@@ -238,7 +238,7 @@ fn counted(runs_in_parallel: bool, running: usize, waiting: usize) -> Arc<Worker
     state.running = running;
     state.idle = 16;
     for _ in 0..waiting {
-        let job = Waiting {
+        let job = WaitingJob {
             job: 0,
             is_call: false,
         };
@@ -326,7 +326,7 @@ async fn a_peer_without_a_running_job_gets_a_spare_worker_and_others_do_not() {
 fn spare_workers_are_few_and_only_for_peers_without_a_running_job() {
     let pool = WorkerPool::new(LIMITS, WorkerThreadStarter::default());
     let peer = PeerId::new();
-    let waiting = || Waiting {
+    let waiting = || WaitingJob {
         job: 0,
         is_call: false,
     };
@@ -359,7 +359,7 @@ fn no_worker_joins_when_none_of_the_jobs_waited_for_a_whole_tick() {
         let mut state = pool.lock();
         state.queue.pop();
         state.taken += 1;
-        let job = Waiting {
+        let job = WaitingJob {
             job: 0,
             is_call: false,
         };

@@ -39,7 +39,7 @@ impl<J: Send + 'static> WorkerPool<J> {
         if self.is_watched.swap(true, Ordering::AcqRel) {
             return;
         }
-        let mut watching = Watching {
+        let mut watching = WatchGuard {
             pool: self.this.clone(),
             is_over: false,
         };
@@ -128,12 +128,12 @@ impl<J: Send + 'static> WorkerPool<J> {
 }
 
 /// Clears the flag of the watch if the runtime drops the task.
-struct Watching<J: Send + 'static> {
+struct WatchGuard<J: Send + 'static> {
     pool: Weak<WorkerPool<J>>,
     is_over: bool,
 }
 
-impl<J: Send + 'static> Drop for Watching<J> {
+impl<J: Send + 'static> Drop for WatchGuard<J> {
     fn drop(&mut self) {
         if !self.is_over
             && let Some(pool) = self.pool.upgrade()

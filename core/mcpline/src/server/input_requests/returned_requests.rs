@@ -188,21 +188,21 @@ fn check(input_required: &InputRequired) -> Result<(), HandlerError> {
 /// Sends each returned input request to a client of a handshake revision, and calls the handler again when all are
 /// answered.
 fn gather_answers(call: &Arc<CallState>, input_required: InputRequired, round: u32) {
-    struct Gathering {
+    struct GatheredResponses {
         call: Arc<CallState>,
         open: usize,
         answers: Vec<(String, Raw)>,
         state: Option<String>,
         round: u32,
     }
-    let gathering = Arc::new(crate::sync::Mutex::new(Some(Gathering {
+    let gathering = Arc::new(crate::sync::Mutex::new(Some(GatheredResponses {
         call: call.clone(),
         open: input_required.requests.len(),
         answers: Vec::new(),
         state: input_required.state,
         round,
     })));
-    let finish = |gathering: Gathering| {
+    let finish = |gathering: GatheredResponses| {
         let mut responses = vec![b'{'];
         for (index, (key, answer)) in gathering.answers.iter().enumerate() {
             if index > 0 {

@@ -1,9 +1,9 @@
 //! Everything that a server's metrics contain.
 
-use crate::metrics::{Kind, Labels, Text};
+use crate::metrics::{Labels, MetricKind, MetricsText};
 #[cfg(feature = "http")]
 use crate::quota::RefusalReason;
-use crate::quota::{Level, Limit};
+use crate::quota::{Limit, LimitOwner};
 use crate::sync::PoisonError;
 use crate::sync::atomic::{AtomicU64, Ordering};
 
@@ -13,7 +13,7 @@ use crate::server::traffic::TransportKind;
 
 /// Returns the metrics of a server as text.
 pub(super) fn render(server: &Server, metrics: &Metrics) -> String {
-    let mut text = Text::default();
+    let mut text = MetricsText::default();
     text.durations(
         "mcp_server_operation_duration_seconds",
         "Time from the arrival of a request to its response.",
@@ -42,7 +42,7 @@ pub(super) fn render(server: &Server, metrics: &Metrics) -> String {
     text.into_string()
 }
 
-fn add_bytes(text: &mut Text, metrics: &Metrics) {
+fn add_bytes(text: &mut MetricsText, metrics: &Metrics) {
     type Read = fn(&TransportBytes) -> &AtomicU64;
     let counters: [(&str, &str, Read); 2] = [
         (
@@ -57,7 +57,7 @@ fn add_bytes(text: &mut Text, metrics: &Metrics) {
         ),
     ];
     for (name, help, read) in counters {
-        text.metric(name, Kind::Counter, help);
+        text.metric(name, MetricKind::Counter, help);
         for transport in TransportKind::ALL {
             let value = read(&metrics.bytes[*transport as usize]).load(Ordering::Relaxed);
             let labels = Labels::default().with("transport", transport.name());
@@ -66,7 +66,7 @@ fn add_bytes(text: &mut Text, metrics: &Metrics) {
     }
 }
 
-fn add_stats(text: &mut Text, server: &Server) {
+fn add_stats(text: &mut MetricsText, server: &Server) {
     let stats = server.stats();
     let gauges = [
         (
@@ -91,36 +91,39 @@ fn add_stats(text: &mut Text, server: &Server) {
         ),
     ];
     for (name, help, value) in gauges {
-        text.metric(name, Kind::Gauge, help);
+        text.metric(name, MetricKind::Gauge, help);
         text.value(name, &Labels::default(), value);
     }
     let name = "mcpline_uptime_seconds";
-    text.metric(name, Kind::Gauge, "Time since the server was built.");
+    text.metric(name, MetricKind::Gauge, "Time since the server was built.");
     text.value(name, &Labels::default(), stats.uptime.as_secs_f64());
     let name = "mcpline_budget_used";
-    text.metric(name, Kind::Gauge, "How much of a limit is used.");
+    text.metric(name, MetricKind::Gauge, "How much of a limit is used.");
     for budget in &stats.budgets {
         let labels = Labels::default().with("budget", budget.name);
         text.value(name, &labels, budget.used);
     }
     let name = "mcpline_budget_limit";
-    text.metric(name, Kind::Gauge, "The limit.");
+    text.metric(name, MetricKind::Gauge, "The limit.");
     for budget in &stats.budgets {
         let labels = Labels::default().with("budget", budget.name);
         text.value(name, &labels, budget.limit);
     }
 }
 
-fn add_limits(text: &mut Text, server: &Server) {
+fn add_limits(text: &mut MetricsText, server: &Server) {
     let counts = server.inner().clients().counts();
     let name = "mcpline_limit_reached_total";
     text.metric(
         name,
-        Kind::Counter,
+        MetricKind::Counter,
         "How often a limit was reached: a request was refused as busy, a message dropped or a connection closed.",
     );
     for limit in Limit::ALL {
-        for (level, scope) in [(Level::Server, "server"), (Level::Client, "client")] {
+        for (level, scope) in [
+            (LimitOwner::Server, "server"),
+            (LimitOwner::Client, "client"),
+        ] {
             let labels = Labels::default()
                 .with("limit", limit.setting())
                 .with("scope", scope);
@@ -132,7 +135,7 @@ fn add_limits(text: &mut Text, server: &Server) {
         let name = "mcpline_http_requests_refused_total";
         text.metric(
             name,
-            Kind::Counter,
+            MetricKind::Counter,
             "Requests that the HTTP server refused before they reached a session.",
         );
         for reason in RefusalReason::ALL {
@@ -143,7 +146,7 @@ fn add_limits(text: &mut Text, server: &Server) {
     let name = "mcpline_notifications_dropped_total";
     text.metric(
         name,
-        Kind::Counter,
+        MetricKind::Counter,
         "Notifications of clients that were dropped, and messages to clients that read too slowly.",
     );
     for (direction, count) in [

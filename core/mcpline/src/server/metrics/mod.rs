@@ -16,7 +16,7 @@ use crate::error_kind::ErrorKind;
 use crate::message_sink::{Encode, MessageKind, MessageSink};
 pub(super) use crate::metrics::OperationNames;
 use crate::metrics::{
-    FeatureLabel, Histogram, Operation, OperationDurations, OperationError, SessionDurations,
+    FeatureLabel, Histogram, OperationDurations, OperationError, OperationLabels, SessionDurations,
 };
 use crate::sync::atomic::{AtomicU64, Ordering};
 use crate::sync::{Arc, Mutex, PoisonError};
@@ -100,7 +100,7 @@ impl Metrics {
         transport: TransportKind,
         duration: Duration,
     ) {
-        let operation = Operation {
+        let operation = OperationLabels {
             names: names.clone(),
             error: error_of(outcome),
             revision,
@@ -118,7 +118,7 @@ impl Metrics {
         transport: TransportKind,
         duration: Duration,
     ) {
-        let operation = Operation {
+        let operation = OperationLabels {
             names: OperationNames {
                 method: Some(method),
                 feature: None,

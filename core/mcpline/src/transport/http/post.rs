@@ -97,7 +97,7 @@ fn pass_on<'a>(
     client: &'a Arc<ClientQuota>,
 ) -> PendingResponse<'a> {
     match era(&parts.headers, &incoming) {
-        Era::Legacy if !shared.has_handshake() => match incoming {
+        RequestEra::Legacy if !shared.has_handshake() => match incoming {
             Ok(Incoming::Single(Message::Request(request)))
                 if request.method == Method::Initialize =>
             {
@@ -105,19 +105,19 @@ fn pass_on<'a>(
             }
             incoming => modern::begin(shared, parts, incoming, client),
         },
-        Era::Modern => modern::begin(shared, parts, incoming, client),
-        Era::Legacy if shared.options.stateless => {
+        RequestEra::Modern => modern::begin(shared, parts, incoming, client),
+        RequestEra::Legacy if shared.options.stateless => {
             sessionless::begin(shared, parts, incoming, client)
         }
-        Era::Legacy => legacy::begin(shared, parts, incoming, client),
-        Era::Unsupported(version) => {
+        RequestEra::Legacy => legacy::begin(shared, parts, incoming, client),
+        RequestEra::Unsupported(version) => {
             let reason = format!("{} {version} is not supported", header::PROTOCOL_VERSION);
             refusal(StatusCode::BAD_REQUEST, &reason).into()
         }
     }
 }
 
-enum Era {
+enum RequestEra {
     Modern,
     Legacy,
     Unsupported(String),
@@ -125,26 +125,26 @@ enum Era {
 
 /// Determines the era of a request. It is modern if its header or `_meta` contains a modern version, or `_meta` an
 /// unknown one, because only modern clients put it there.
-fn era(headers: &HeaderMap, incoming: &Result<Incoming, ReadError>) -> Era {
+fn era(headers: &HeaderMap, incoming: &Result<Incoming, ReadError>) -> RequestEra {
     let named = headers.get(PROTOCOL_VERSION);
     let revision = named.map(|version| {
         let version = std::str::from_utf8(version.as_bytes()).ok()?;
         Revision::parse(version.trim())
     });
     if matches!(revision, Some(Some(revision)) if revision.is_modern()) {
-        return Era::Modern;
+        return RequestEra::Modern;
     }
     if let Ok(Incoming::Single(Message::Request(request))) = incoming
         && (request.method == Method::ServerDiscover
             || RequestMeta::of(request.params.as_ref()).version.is_some())
     {
-        return Era::Modern;
+        return RequestEra::Modern;
     }
     match (named, revision) {
         (Some(version), Some(None)) => {
-            Era::Unsupported(String::from_utf8_lossy(version.as_bytes()).into_owned())
+            RequestEra::Unsupported(String::from_utf8_lossy(version.as_bytes()).into_owned())
         }
-        _ => Era::Legacy,
+        _ => RequestEra::Legacy,
     }
 }
 

@@ -21,7 +21,7 @@ use http_body_util::BodyExt;
 use mcpline_protocol::wire::encode;
 use mcpline_protocol::{ErrorCode, RpcError};
 
-use crate::quota::{ClientKey, ClientQuota, Exceeded, Level, RefusalReason};
+use crate::quota::{ClientKey, ClientQuota, Exceeded, LimitOwner, RefusalReason};
 use crate::server::connection::TransportId;
 use crate::server::{HttpNetwork, Principal, Server, UnknownHttpVersion};
 use crate::span::NetworkAddress;
@@ -583,8 +583,8 @@ pub(super) struct Refusal {
 impl From<Exceeded> for Refusal {
     fn from(exceeded: Exceeded) -> Self {
         let status = match exceeded.level {
-            Level::Server => StatusCode::SERVICE_UNAVAILABLE,
-            Level::Client => StatusCode::TOO_MANY_REQUESTS,
+            LimitOwner::Server => StatusCode::SERVICE_UNAVAILABLE,
+            LimitOwner::Client => StatusCode::TOO_MANY_REQUESTS,
         };
         Self::new(status, exceeded.to_string())
     }

@@ -12,7 +12,7 @@ use mcpline_runtime::clock;
 
 use crate::background;
 use crate::message_sink::MessageSink;
-use crate::quota::{ClientQuota, Level, Limit};
+use crate::quota::{ClientQuota, Limit, LimitOwner};
 use crate::server::Server;
 use crate::server::connection::{Connection, ConnectionOptions, TransportId};
 use crate::server::traffic::TransportKind;
@@ -142,8 +142,8 @@ impl Sessions {
             drop(by_client);
             let Some(session) = least_needed else {
                 let level = match is_past_share {
-                    true => Level::Client,
-                    false => Level::Server,
+                    true => LimitOwner::Client,
+                    false => LimitOwner::Server,
                 };
                 client.counts().add_reached(Limit::Sessions, level);
                 return Err(match is_past_share {

@@ -63,7 +63,7 @@ impl Transport for Stdio {
     async fn serve(self, server: Server, stop: Stop) -> Result<(), Error> {
         // First, because standard input is another one afterwards.
         let ready = server.startup_message(None);
-        let mut taken = Taken::take()?;
+        let mut taken = StdioGuard::take()?;
         let broke = |error| Error::transport("serve", "stdio failed", error);
         let reader = taken.0.reader().map_err(broke)?;
         let writer = taken.0.writer().map_err(broke)?;
@@ -86,23 +86,25 @@ impl Transport for Stdio {
 }
 
 /// The real stdin and stdout, moved away and restored on drop.
-struct Taken(system::Moved);
+struct StdioGuard(system::OriginalStdio);
 
-impl Taken {
+impl StdioGuard {
     fn take() -> Result<Self, Error> {
         if TAKEN.swap(true, Ordering::AcqRel) {
             return Err(Error::usage(
                 "another server of this process serves stdio already",
             ));
         }
-        system::Moved::redirect_stdio().map(Self).map_err(|error| {
-            TAKEN.store(false, Ordering::Release);
-            Error::transport("serve", "cannot take over stdin and stdout", error)
-        })
+        system::OriginalStdio::redirect_stdio()
+            .map(Self)
+            .map_err(|error| {
+                TAKEN.store(false, Ordering::Release);
+                Error::transport("serve", "cannot take over stdin and stdout", error)
+            })
     }
 }
 
-impl Drop for Taken {
+impl Drop for StdioGuard {
     fn drop(&mut self) {
         self.0.restore();
         TAKEN.store(false, Ordering::Release);

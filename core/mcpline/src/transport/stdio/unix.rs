@@ -15,12 +15,12 @@ use tokio::net::UnixStream;
 use tokio::net::unix::pipe;
 
 /// The real stdin and stdout, as close-on-exec descriptors.
-pub(super) struct Moved {
+pub(super) struct OriginalStdio {
     input: OwnedFd,
     output: OwnedFd,
 }
 
-impl Moved {
+impl OriginalStdio {
     /// Puts the null device in the place of stdin, and stderr in that of stdout.
     pub(super) fn redirect_stdio() -> io::Result<Self> {
         let input = rustix::io::fcntl_dupfd_cloexec(rustix::stdio::stdin(), 3)?;

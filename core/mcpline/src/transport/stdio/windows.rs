@@ -25,12 +25,12 @@ const CHUNK: usize = 64 * 1024;
 const CANCEL_ATTEMPTS: usize = 100;
 
 /// The real stdin and stdout, and the threads that use them.
-pub(super) struct Moved {
+pub(super) struct OriginalStdio {
     handles: StandardHandles,
     threads: Vec<IoThread>,
 }
 
-impl Moved {
+impl OriginalStdio {
     /// Puts the null device in the place of stdin, and stderr in that of stdout.
     pub(super) fn redirect_stdio() -> io::Result<Self> {
         let handles = StandardHandles::move_away()?;

@@ -10,7 +10,7 @@ use tokio::task::JoinSet;
 
 use crate::background;
 use crate::error::Error;
-use crate::quota::{Level, Limit, OpenConnection};
+use crate::quota::{Limit, LimitOwner, OpenConnection};
 use crate::server::Server;
 use crate::server::traffic::TransportKind;
 use crate::warning_limit::warn_limited;
@@ -191,7 +191,7 @@ fn admit(
     if open >= most {
         clients
             .counts()
-            .add_reached(Limit::Connections, Level::Server);
+            .add_reached(Limit::Connections, LimitOwner::Server);
         warn_limited!(
             most,
             "closed a connection to the Unix socket: too many are open (`max_connections`)"

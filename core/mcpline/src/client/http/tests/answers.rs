@@ -12,7 +12,7 @@ use serde_json::json;
 use tokio::sync::Notify;
 
 use crate::http_client::target::Target;
-use crate::http_client::{Fetcher, Reuse};
+use crate::http_client::{ConnectionReuse, Fetcher};
 
 use super::peer::{Peer, Step, answer, json as json_answer};
 use super::*;
@@ -121,7 +121,7 @@ async fn a_connection_that_the_server_closed_while_idle_costs_nothing() {
 }
 
 /// Sends a request over a used connection that the server closes when the request arrives. Returns the outcome.
-async fn by_closing_connection(method: Method, reuse: Reuse) -> Result<u16, ClientError> {
+async fn by_closing_connection(method: Method, reuse: ConnectionReuse) -> Result<u16, ClientError> {
     let mut used = HashSet::new();
     let closed = Arc::new(AtomicUsize::new(0));
     let closing = closed.clone();
@@ -158,11 +158,14 @@ async fn by_closing_connection(method: Method, reuse: Reuse) -> Result<u16, Clie
 #[runtimes::test]
 async fn repeatable_requests_are_sent_again_if_a_used_connection_closes_without_a_response() {
     for method in [Method::GET, Method::DELETE] {
-        assert_eq!(by_closing_connection(method, Reuse::Yes).await, Ok(200));
+        assert_eq!(
+            by_closing_connection(method, ConnectionReuse::Yes).await,
+            Ok(200)
+        );
     }
-    let repeated = by_closing_connection(Method::POST, Reuse::Repeatable).await;
+    let repeated = by_closing_connection(Method::POST, ConnectionReuse::Repeatable).await;
     assert_eq!(repeated, Ok(200));
-    let lost = by_closing_connection(Method::POST, Reuse::Yes).await;
+    let lost = by_closing_connection(Method::POST, ConnectionReuse::Yes).await;
     assert!(
         matches!(lost, Err(ClientError::ConnectionLost { .. })),
         "{lost:?}"
@@ -183,7 +186,13 @@ async fn a_request_is_repeated_once_over_a_new_connection_with_headers_of_its_ow
     let target = Target::parse(&peer.url()).expect("a URL");
     let body = Bytes::new();
     for _ in 0..IDLE {
-        let sent = client.send(Method::POST, &target, &HeaderMap::new, &body, Reuse::No);
+        let sent = client.send(
+            Method::POST,
+            &target,
+            &HeaderMap::new,
+            &body,
+            ConnectionReuse::No,
+        );
         guarded(sent).await.expect("an answer").drain().await;
     }
     idle(&client, IDLE).await;
@@ -197,7 +206,7 @@ async fn a_request_is_repeated_once_over_a_new_connection_with_headers_of_its_ow
             headers.insert("x-number", number.into());
             headers
         };
-        let sent = client.send(Method::GET, &target, &headers, &body, Reuse::Yes);
+        let sent = client.send(Method::GET, &target, &headers, &body, ConnectionReuse::Yes);
         let answer = guarded(sent).await.expect("an answer");
         assert_eq!(answer.head.status, 200);
         answer.drain().await;
@@ -506,7 +515,7 @@ async fn a_request_that_wants_a_fresh_connection_leaves_the_idle_one_open() {
     .await;
     let client = http_client(settings());
     let target = Target::parse(&peer.url()).expect("a URL");
-    for reuse in [Reuse::Yes, Reuse::No] {
+    for reuse in [ConnectionReuse::Yes, ConnectionReuse::No] {
         let body = Bytes::new();
         let sent = client.send(Method::POST, &target, &HeaderMap::new, &body, reuse);
         guarded(sent).await.expect("an answer").drain().await;

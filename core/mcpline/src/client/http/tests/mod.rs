@@ -22,7 +22,7 @@ use serde_json::{Value, json};
 use tokio::runtime::Handle;
 use tokio::sync::mpsc;
 
-use crate::client::link::{Link, LinkEventSink, Outgoing, Purpose, RequestHead};
+use crate::client::link::{Link, LinkEventSink, Outgoing, OutgoingKind, RequestHead};
 use crate::client_error::ClientError;
 use crate::http_client::{HttpClient, HttpSettings, Proxy};
 
@@ -174,7 +174,7 @@ fn with_head(head: RequestHead, method: &str, params: Value) -> Outgoing {
     let message = json!({"jsonrpc": "2.0", "id": head.number, "method": method, "params": params});
     Outgoing {
         message: message.to_string().into(),
-        purpose: Purpose::Request(head),
+        purpose: OutgoingKind::Request(head),
     }
 }
 
@@ -196,7 +196,7 @@ fn notification(method: &str, about: Option<u64>) -> Outgoing {
         message: json!({"jsonrpc": "2.0", "method": method})
             .to_string()
             .into(),
-        purpose: Purpose::Notification { about },
+        purpose: OutgoingKind::Notification { about },
     }
 }
 

@@ -296,7 +296,7 @@ async fn a_server_request_is_answered_while_its_stream_is_open() {
     assert_eq!(receiver.message().await["method"], "ping");
     link.send(Outgoing {
         message: r#"{"jsonrpc":"2.0","id":"q","result":{}}"#.into(),
-        purpose: Purpose::Answer,
+        purpose: OutgoingKind::Answer,
     });
     assert_eq!(receiver.next().await, Report::Message(result(1), Some(1)));
 }

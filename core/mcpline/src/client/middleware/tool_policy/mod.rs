@@ -23,7 +23,7 @@ use super::{
     ToolAdmission,
 };
 
-use pins::{Compared, Pins, Verdict};
+use pins::{PinCheck, PinComparison, Pins};
 
 /// Maximum number of characters of a tool's name in an error: a server may send names of many megabytes.
 const MAX_SHOWN_NAME_CHARS: usize = 200;
@@ -280,14 +280,14 @@ impl PinnedTools {
         };
         // Compared without the lock, because that may take long.
         let pinned = self.state().pins.pinned(name);
-        let compared = Compared::of(pinned.as_deref(), &definition);
+        let compared = PinComparison::of(pinned.as_deref(), &definition);
         let verdict = self.state().pins.record(name, definition, compared);
         match verdict {
-            Verdict::Same => ToolAdmission::Admitted,
-            Verdict::Changed(difference) => ToolAdmission::Refused(format!(
+            PinCheck::Same => ToolAdmission::Admitted,
+            PinCheck::Changed(difference) => ToolAdmission::Refused(format!(
                 "its definition has changed since it was pinned: {difference}"
             )),
-            Verdict::Full => {
+            PinCheck::Full => {
                 ToolAdmission::Refused("there is no room to pin its definition".to_owned())
             }
         }

@@ -47,7 +47,7 @@ struct Change {
 
 /// What pins say about a tool.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Verdict {
+pub(super) enum PinCheck {
     /// It has the pinned definition, or was pinned just now.
     Same,
     /// Its definition is another one; with the difference.
@@ -75,31 +75,31 @@ impl Pins {
         &mut self,
         name: &str,
         definition: Arc<Value>,
-        compared: Compared,
-    ) -> Verdict {
+        compared: PinComparison,
+    ) -> PinCheck {
         match compared {
-            Compared::Same => {
+            PinComparison::Same => {
                 self.remove_change(name);
                 self.verified.insert(name.to_owned());
-                Verdict::Same
+                PinCheck::Same
             }
-            Compared::Unknown => {
+            PinComparison::Unknown => {
                 if let Some(pinned) = self.pinned(name) {
                     // Pinned by a concurrent list.
-                    let compared = Compared::of(Some(&pinned), &definition);
+                    let compared = PinComparison::of(Some(&pinned), &definition);
                     return self.record(name, definition, compared);
                 }
                 let bytes = size(name, &definition);
                 if self.bytes + bytes > MAX_BYTES {
-                    return Verdict::Full;
+                    return PinCheck::Full;
                 }
                 self.bytes += bytes;
                 self.definitions.insert(name.to_owned(), definition);
                 self.verified.insert(name.to_owned());
                 self.is_unwritten = true;
-                Verdict::Same
+                PinCheck::Same
             }
-            Compared::Different(difference) => {
+            PinComparison::Different(difference) => {
                 self.verified.remove(name);
                 self.remove_change(name);
                 let bytes = size(name, &definition);
@@ -112,7 +112,7 @@ impl Pins {
                     bytes,
                 };
                 self.changed.insert(name.to_owned(), change);
-                Verdict::Changed(difference)
+                PinCheck::Changed(difference)
             }
         }
     }
@@ -193,7 +193,7 @@ impl Pins {
 
 /// How a definition compares with the pinned one.
 #[derive(Debug)]
-pub(super) enum Compared {
+pub(super) enum PinComparison {
     /// None is pinned.
     Unknown,
     Same,
@@ -201,7 +201,7 @@ pub(super) enum Compared {
     Different(String),
 }
 
-impl Compared {
+impl PinComparison {
     pub(super) fn of(pinned: Option<&Value>, definition: &Value) -> Self {
         match pinned {
             None => Self::Unknown,
