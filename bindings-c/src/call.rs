@@ -17,11 +17,11 @@ use crate::callback_tracker::CallbackTracker;
 use crate::executor;
 use crate::handler::RegisteredHandler;
 use crate::handler_options::split_list;
-use crate::handles::{HandleToken, Table};
+use crate::handles::{HandleTable, HandleToken};
 #[cfg(feature = "http")]
 use crate::sharing::{self, mcpl_bytes};
-use crate::status::{Done, Fault, entry, entry_or, mcpl_error, mcpl_status};
-use crate::text::{self, NulTerminatedText, Out, put};
+use crate::status::{Fault, FaultResult, entry, entry_or, mcpl_error, mcpl_status};
+use crate::text::{self, NulTerminatedText, OutString, put};
 use crate::user_data::{UserData, mcpl_finalizer};
 
 /// A call of a handler: one request or notification that the handler has to end.
@@ -32,7 +32,7 @@ pub struct mcpl_call {
     _token: [u8; 0],
 }
 
-static CALLS: Table<Arc<OpenCall>> = Table::new("call");
+static CALLS: HandleTable<Arc<OpenCall>> = HandleTable::new("call");
 
 /// A call that has not ended.
 pub(crate) struct OpenCall {
@@ -165,7 +165,7 @@ fn take(token: HandleToken) -> Option<(Arc<OpenCall>, Call)> {
 }
 
 impl OpenCall {
-    pub(crate) fn get(handle: *const mcpl_call) -> Done<Arc<Self>> {
+    pub(crate) fn get(handle: *const mcpl_call) -> FaultResult<Arc<Self>> {
         CALLS.get(handle)
     }
 
@@ -236,11 +236,11 @@ impl OpenCall {
     }
 
     /// Returns the kind of what is called.
-    pub(crate) fn kind(&self) -> Done<CallKind> {
+    pub(crate) fn kind(&self) -> FaultResult<CallKind> {
         self.called().map(|target| target.kind)
     }
 
-    fn called(&self) -> Done<CallTarget<'_>> {
+    fn called(&self) -> FaultResult<CallTarget<'_>> {
         let call = self.call.lock().unwrap_or_else(PoisonError::into_inner);
         let call = call.as_ref().ok_or_else(|| Fault::stale_handle("call"))?;
         let kind = call.kind();
@@ -263,14 +263,17 @@ impl OpenCall {
 }
 
 /// Ends a call with a reply.
-fn reply(call: *mut mcpl_call, make: impl FnOnce(&CallTarget<'_>) -> Done<Reply>) -> mcpl_status {
+fn reply(
+    call: *mut mcpl_call,
+    make: impl FnOnce(&CallTarget<'_>) -> FaultResult<Reply>,
+) -> mcpl_status {
     end(call, |open| make(&open.called()?).map(Ok))
 }
 
 /// Ends a call. If `make` fails, the call stays open.
 pub(crate) fn end(
     call: *mut mcpl_call,
-    make: impl FnOnce(&OpenCall) -> Done<Result<Reply, HandlerError>>,
+    make: impl FnOnce(&OpenCall) -> FaultResult<Result<Reply, HandlerError>>,
 ) -> mcpl_status {
     entry(|| {
         let open = OpenCall::get(call)?;
@@ -504,7 +507,7 @@ pub(crate) unsafe fn rpc_error(
     message: *const c_char,
     data: *const c_char,
     data_length: usize,
-) -> Done<RpcError> {
+) -> FaultResult<RpcError> {
     // SAFETY: guaranteed by the caller.
     unsafe {
         let mut error = RpcError::new(
@@ -649,7 +652,7 @@ pub unsafe extern "C" fn mcpl_call_name(
     name: *mut *mut c_char,
 ) -> mcpl_status {
     // SAFETY: the caller upholds the contract in the header.
-    let out = unsafe { Out::new(name, std::ptr::null_mut()) };
+    let out = unsafe { OutString::new(name, std::ptr::null_mut()) };
     entry(|| {
         let open = OpenCall::get(call)?;
         let call = open.call.lock().unwrap_or_else(PoisonError::into_inner);
@@ -688,7 +691,7 @@ pub unsafe extern "C" fn mcpl_call_info(
     length: *mut usize,
 ) -> mcpl_status {
     // SAFETY: the caller upholds the contract in the header.
-    let out = unsafe { Out::new(json, length) };
+    let out = unsafe { OutString::new(json, length) };
     entry(|| {
         let open = OpenCall::get(call)?;
         let context = &open.context;
@@ -791,7 +794,7 @@ pub unsafe extern "C" fn mcpl_call_trace_context(
     length: *mut usize,
 ) -> mcpl_status {
     // SAFETY: the caller upholds the contract in the header.
-    let out = unsafe { Out::new(json, length) };
+    let out = unsafe { OutString::new(json, length) };
     entry(|| {
         let open = OpenCall::get(call)?;
         if let Some(context) = foreign::trace_context(&open.context) {
@@ -941,7 +944,7 @@ unsafe fn log(
     call: *mut mcpl_call,
     level: i32,
     logger: *const c_char,
-    data: impl FnOnce() -> Done<Raw>,
+    data: impl FnOnce() -> FaultResult<Raw>,
 ) -> mcpl_status {
     entry(|| {
         let open = OpenCall::get(call)?;

@@ -11,7 +11,7 @@ use crate::event_loop::Loop;
 use crate::executor::{self, CallbackExecutor, Job};
 use crate::pool::BlockedWorker;
 use crate::shared_runtime::SharedRuntime;
-use crate::status::{Done, Fault};
+use crate::status::{Fault, FaultResult};
 use crate::user_data::UserData;
 
 /// The callbacks of one server or client.
@@ -76,7 +76,7 @@ impl CallbackTracker {
     /// # Errors
     ///
     /// A usage error if there is a loop already.
-    pub(crate) fn use_loop(&self, events: Arc<Loop>) -> Done {
+    pub(crate) fn use_loop(&self, events: Arc<Loop>) -> FaultResult {
         let set = self.events.set(events);
         set.map_err(|_| Fault::invalid("a loop is already set and cannot be replaced"))
     }
@@ -170,7 +170,7 @@ impl CallbackTracker {
     /// # Errors
     ///
     /// Would deadlock: this thread runs one of them, or must never wait.
-    pub(crate) fn check_may_close(&self) -> Done {
+    pub(crate) fn check_may_close(&self) -> FaultResult {
         executor::may_wait()?;
         if executor::runs_here(self.number()) {
             return Err(Fault::would_deadlock());
@@ -184,7 +184,7 @@ impl CallbackTracker {
     /// # Errors
     ///
     /// As [`Self::check_may_close`].
-    pub(crate) fn close(&self) -> Done {
+    pub(crate) fn close(&self) -> FaultResult {
         self.close_with(|| {})
     }
 
@@ -193,7 +193,7 @@ impl CallbackTracker {
     /// # Errors
     ///
     /// As [`Self::check_may_close`].
-    pub(crate) fn close_with(&self, end: impl FnOnce()) -> Done {
+    pub(crate) fn close_with(&self, end: impl FnOnce()) -> FaultResult {
         self.check_may_close()?;
         let waiter = self.closing_waiter();
         self.gate().closing = true;
@@ -224,7 +224,7 @@ impl CallbackTracker {
         &self,
         is_left: impl Fn() -> bool,
         until: Option<Instant>,
-    ) -> Done {
+    ) -> FaultResult {
         self.check_may_close()?;
         self.gate().closing = true;
         self.closing_waiter().wait_for(until, |_| !is_left())
@@ -260,7 +260,7 @@ impl CallbackTracker {
     /// # Errors
     ///
     /// Would deadlock; limit exceeded.
-    pub(crate) fn waiter(&self) -> Done<Waiter<'_>> {
+    pub(crate) fn waiter(&self) -> FaultResult<Waiter<'_>> {
         executor::may_wait()?;
         Ok(match self.loop_of_this_thread() {
             Some(events) => Waiter::for_loop(self, events),
@@ -336,7 +336,11 @@ impl<'o> Waiter<'o> {
     /// # Errors
     ///
     /// The loop can no longer be dispatched.
-    pub(crate) fn wait<T>(&self, latch: &Latch<T>, until: Option<Instant>) -> Done<Option<T>> {
+    pub(crate) fn wait<T>(
+        &self,
+        latch: &Latch<T>,
+        until: Option<Instant>,
+    ) -> FaultResult<Option<T>> {
         let Some(events) = self.events else {
             if let Some(events) = &self.borrowed {
                 latch.watch(events);
@@ -353,7 +357,11 @@ impl<'o> Waiter<'o> {
     }
 
     /// Waits until the gate meets a condition, or until the deadline.
-    fn wait_for(&self, until: Option<Instant>, is: impl Fn(&mut CallbackCounts) -> bool) -> Done {
+    fn wait_for(
+        &self,
+        until: Option<Instant>,
+        is: impl Fn(&mut CallbackCounts) -> bool,
+    ) -> FaultResult {
         if let Some(events) = self.events {
             let ready = || is(&mut self.owner.gate());
             return events.dispatch_until(&ready, until).map(drop);

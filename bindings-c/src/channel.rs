@@ -14,10 +14,10 @@ use tokio::sync::{Notify, oneshot};
 
 use crate::callback_tracker::CallbackTracker;
 use crate::executor::Job;
-use crate::handles::{HandleToken, Table};
+use crate::handles::{HandleTable, HandleToken};
 use crate::mcpl_status::{MCPL_BUSY, MCPL_CLOSED, MCPL_OK};
 use crate::server::{Server, mcpl_server};
-use crate::status::{Done, Fault, entry, entry_or, mcpl_status, mcpl_status_name};
+use crate::status::{Fault, FaultResult, entry, entry_or, mcpl_status, mcpl_status_name};
 use crate::text::{self, NulTerminatedText};
 use crate::user_data::{UserData, mcpl_finalizer};
 
@@ -74,7 +74,7 @@ impl mcpl_channel_functions {
     /// # Safety
     ///
     /// `functions` is `NULL` or begins with its size.
-    pub(crate) unsafe fn from_ptr(functions: *const Self) -> Done<Self> {
+    pub(crate) unsafe fn from_ptr(functions: *const Self) -> FaultResult<Self> {
         if functions.is_null() {
             return Err(Fault::invalid("the functions are NULL"));
         }
@@ -94,7 +94,7 @@ impl mcpl_channel_functions {
     }
 }
 
-static CHANNELS: Table<Arc<Channel>> = Table::new("channel");
+static CHANNELS: HandleTable<Arc<Channel>> = HandleTable::new("channel");
 
 /// What C's `send` did with messages.
 enum SendOutcome {
@@ -129,7 +129,7 @@ impl Channel {
         functions: mcpl_channel_functions,
         data: Arc<UserData>,
         core: Arc<CoreChannel>,
-    ) -> Done<Arc<Self>> {
+    ) -> FaultResult<Arc<Self>> {
         CHANNELS.open(|token| {
             Arc::new(Self {
                 token,

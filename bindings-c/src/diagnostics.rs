@@ -10,7 +10,7 @@ use mcpline::protocol::vocabulary::LoggingLevel;
 use tracing::Level;
 
 use crate::pool;
-use crate::status::{Done, Fault, entry, mcpl_status};
+use crate::status::{Fault, FaultResult, entry, mcpl_status};
 use crate::text::to_c_string;
 use crate::threads;
 use crate::user_data::{UserData, mcpl_finalizer};
@@ -55,7 +55,7 @@ impl From<LoggingLevel> for mcpl_log_level {
 }
 
 /// Returns the protocol's log level of this number.
-pub(crate) fn level(number: i32) -> Done<LoggingLevel> {
+pub(crate) fn level(number: i32) -> FaultResult<LoggingLevel> {
     const LEVELS: [LoggingLevel; 8] = [
         LoggingLevel::Debug,
         LoggingLevel::Info,
@@ -262,7 +262,7 @@ fn deliver(level: Level, target: &str, text: &str) -> bool {
 pub(crate) fn export_spans(
     options: &str,
     runtime: &tokio::runtime::Handle,
-) -> Done<mcpline::foreign::SpanExport> {
+) -> FaultResult<mcpline::foreign::SpanExport> {
     let started = mcpline::foreign::SpanExport::start(options.as_bytes(), runtime, pass_on)?;
     // Nothing else may replace the subscriber now.
     INSTALLED.call_once(|| {});

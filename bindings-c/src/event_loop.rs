@@ -10,9 +10,9 @@ use mcpline::foreign::workers::Refused;
 use mcpline::foreign::{FairQueue, MAX_WAITING_CALLS, PeerId};
 
 use crate::executor::{self, Job, ThreadNumber};
-use crate::handles::{HandleToken, Table};
+use crate::handles::{HandleTable, HandleToken};
 use crate::shared_runtime::{self, SharedRuntime};
-use crate::status::{Done, Fault, entry, entry_or, mcpl_status};
+use crate::status::{Fault, FaultResult, entry, entry_or, mcpl_status};
 use crate::text::put;
 
 /// A queue of callbacks for programs with an event loop: callbacks run on the thread that dispatches the queue.
@@ -23,7 +23,7 @@ pub struct mcpl_loop {
     _token: [u8; 0],
 }
 
-static LOOPS: Table<Arc<Loop>> = Table::new("loop");
+static LOOPS: HandleTable<Arc<Loop>> = HandleTable::new("loop");
 
 thread_local! {
     /// The loop that this thread has created or dispatched last.
@@ -86,7 +86,7 @@ struct State {
 
 impl Loop {
     /// Returns the loop with this handle.
-    pub(crate) fn get(handle: *const mcpl_loop) -> Done<Arc<Self>> {
+    pub(crate) fn get(handle: *const mcpl_loop) -> FaultResult<Arc<Self>> {
         LOOPS.get(handle)
     }
 
@@ -137,7 +137,7 @@ impl Loop {
         &self,
         ready: &dyn Fn() -> bool,
         until: Option<Instant>,
-    ) -> Done<bool> {
+    ) -> FaultResult<bool> {
         loop {
             let before = self.lock().stirs;
             if ready() {
@@ -154,7 +154,7 @@ impl Loop {
 
     /// Runs the jobs that are queued now, at most `most` (0 for all). Stops early if `stops` returns `true` after a
     /// job. A job may dispatch as well.
-    fn dispatch(&self, most: u32, stops: &dyn Fn() -> bool) -> Done<u32> {
+    fn dispatch(&self, most: u32, stops: &dyn Fn() -> bool) -> FaultResult<u32> {
         if executor::is_io_thread() {
             return Err(Fault::would_deadlock());
         }

@@ -12,7 +12,7 @@ use crate::callback_tracker::RunningCallback;
 use crate::event_loop::Loop;
 use crate::handler::RegisteredHandler;
 use crate::pool::Pool;
-use crate::status::{Done, Fault};
+use crate::status::{Fault, FaultResult};
 
 /// A job for a callback thread.
 pub(crate) enum Job {
@@ -132,7 +132,7 @@ pub(crate) fn dispatching() -> impl Drop {
 /// # Errors
 ///
 /// Would deadlock: this is the I/O thread, or it is dispatching a loop.
-pub(crate) fn may_wait() -> Done {
+pub(crate) fn may_wait() -> FaultResult {
     if is_io_thread() || is_dispatching() {
         return Err(Fault::would_deadlock());
     }

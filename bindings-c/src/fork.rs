@@ -6,7 +6,7 @@ use std::sync::Once;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use crate::mcpl_status::MCPL_FORKED;
-use crate::status::{Done, Fault};
+use crate::status::{Fault, FaultResult};
 
 /// The number of shared runtimes whose threads have not ended.
 static RUNNING: AtomicUsize = AtomicUsize::new(0);
@@ -53,7 +53,7 @@ pub(crate) fn is_child() -> bool {
 /// # Errors
 ///
 /// Forked: the library was running when this process was forked.
-pub(crate) fn check() -> Done {
+pub(crate) fn check() -> FaultResult {
     if is_child() {
         let text = "the library was running when this process was forked: use it in the parent, or after exec";
         return Err(Fault::new(MCPL_FORKED, text));

@@ -8,7 +8,7 @@ use mcpline::foreign::options::FeatureOptions;
 
 use crate::handler::{Function, QueuedHandler, RegisteredHandler, mcpl_handler};
 use crate::server::Server;
-use crate::status::{Done, Fault};
+use crate::status::{Fault, FaultResult};
 use crate::text;
 use crate::user_data::{UserData, mcpl_finalizer};
 
@@ -33,7 +33,7 @@ impl NewHandler {
         self,
         server: &Server,
         mime_type: Option<String>,
-    ) -> Done<Arc<QueuedHandler>> {
+    ) -> FaultResult<Arc<QueuedHandler>> {
         let run = self
             .run
             .ok_or_else(|| Fault::invalid("the handler is NULL"))?;
@@ -115,7 +115,7 @@ impl mcpl_handler_options {
     /// # Safety
     ///
     /// `options` is `NULL` or begins with its size, and its strings end with a zero byte.
-    pub(crate) unsafe fn read(options: *const Self) -> Done<(FeatureOptions, bool)> {
+    pub(crate) unsafe fn read(options: *const Self) -> FaultResult<(FeatureOptions, bool)> {
         let mut read = Self {
             size: size_of::<Self>(),
             flags: 0,

@@ -5,14 +5,14 @@
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use crate::status::{Done, Fault};
+use crate::status::{Fault, FaultResult};
 
 /// The low bits of a token are its slot, counted from one: no token is `NULL`.
 const SLOT_BITS: u32 = if usize::BITS == 64 { 24 } else { 16 };
 const MAX_SLOTS: usize = (1 << SLOT_BITS) - 1;
 
 /// The open objects of one kind.
-pub(crate) struct Table<T> {
+pub(crate) struct HandleTable<T> {
     /// What the objects are called in errors.
     what: &'static str,
     open: Mutex<HandleSlots<T>>,
@@ -44,7 +44,7 @@ impl HandleToken {
     }
 }
 
-impl<T: Clone> Table<T> {
+impl<T: Clone> HandleTable<T> {
     pub(crate) const fn new(what: &'static str) -> Self {
         Self {
             what,
@@ -60,7 +60,7 @@ impl<T: Clone> Table<T> {
     /// # Errors
     ///
     /// Limit exceeded: no slot is free.
-    pub(crate) fn open(&self, make: impl FnOnce(HandleToken) -> T) -> Done<T> {
+    pub(crate) fn open(&self, make: impl FnOnce(HandleToken) -> T) -> FaultResult<T> {
         let mut open = self.lock();
         let slot = match open.free.pop() {
             Some(slot) => slot as usize,
@@ -91,7 +91,7 @@ impl<T: Clone> Table<T> {
     /// # Errors
     ///
     /// The handle is `NULL`, or its object has ended.
-    pub(crate) fn get<H>(&self, handle: *const H) -> Done<T> {
+    pub(crate) fn get<H>(&self, handle: *const H) -> FaultResult<T> {
         if handle.is_null() {
             return Err(Fault::invalid(format!("the {} is NULL", self.what)));
         }
@@ -117,7 +117,7 @@ impl<T: Clone> Table<T> {
     /// # Errors
     ///
     /// The handle is `NULL`, or its object has ended.
-    pub(crate) fn end<H>(&self, handle: *const H) -> Done<T> {
+    pub(crate) fn end<H>(&self, handle: *const H) -> FaultResult<T> {
         if handle.is_null() {
             return Err(Fault::invalid(format!("the {} is NULL", self.what)));
         }
@@ -149,7 +149,7 @@ mod tests {
 
     #[test]
     fn never_reuses_the_token_of_an_ended_object() {
-        let table = Table::new("thing");
+        let table = HandleTable::new("thing");
         let mut first = None;
         table.open(|token| first.insert(token).0).unwrap();
         let first = first.unwrap();
@@ -165,7 +165,7 @@ mod tests {
 
     #[test]
     fn rejects_handles_that_were_never_issued() {
-        let table = Table::<u8>::new("thing");
+        let table = HandleTable::<u8>::new("thing");
         let null = table.get(std::ptr::null::<u8>()).unwrap_err();
         assert_eq!(null.status, crate::mcpl_status::MCPL_USAGE_ERROR);
         for number in [1, 7, usize::MAX, 1 << SLOT_BITS] {

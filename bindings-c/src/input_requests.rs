@@ -12,8 +12,8 @@ use crate::call::{OpenCall, mcpl_call};
 use crate::callback_tracker::Latch;
 use crate::executor;
 use crate::mcpl_status::MCPL_CLOSED;
-use crate::status::{Done, Fault, entry, mcpl_error, mcpl_status};
-use crate::text::{self, NulTerminatedText, Out};
+use crate::status::{Fault, FaultResult, entry, mcpl_error, mcpl_status};
+use crate::text::{self, NulTerminatedText, OutString};
 use crate::user_data::{UserData, mcpl_finalizer};
 
 /// Input requests that a server can send to its client.
@@ -53,30 +53,30 @@ pub type mcpl_response_callback = Option<
 >;
 
 /// What an answer is before C gets it.
-type InputResponseResult = Done<Raw>;
+type InputResponseResult = FaultResult<Raw>;
 
 /// What a handler asks for in the middle of its call.
 pub(crate) trait CallRequest: Sized {
     /// Checks whether the call may ask for it.
-    fn check(&self, open: &Arc<OpenCall>) -> Done;
+    fn check(&self, open: &Arc<OpenCall>) -> FaultResult;
 
     /// Returns the action that asks, and calls `sink` once with the answer.
     fn action(
         self,
         open: &Arc<OpenCall>,
-        sink: impl FnOnce(Done<Raw>) + Send + 'static,
+        sink: impl FnOnce(FaultResult<Raw>) + Send + 'static,
     ) -> IoAction;
 }
 
 impl CallRequest for InputRequest {
-    fn check(&self, _: &Arc<OpenCall>) -> Done {
+    fn check(&self, _: &Arc<OpenCall>) -> FaultResult {
         Ok(())
     }
 
     fn action(
         self,
         open: &Arc<OpenCall>,
-        sink: impl FnOnce(Done<Raw>) + Send + 'static,
+        sink: impl FnOnce(FaultResult<Raw>) + Send + 'static,
     ) -> IoAction {
         let method = self.method.clone();
         let sink = Box::new(move |given: Result<Raw, InputRequestError>| {
@@ -94,7 +94,7 @@ unsafe fn input_request(
     method: i32,
     params: *const c_char,
     length: usize,
-) -> Done<InputRequest> {
+) -> FaultResult<InputRequest> {
     let method = match method {
         0 => InputRequestMethod::Elicit,
         1 => InputRequestMethod::Sample,
@@ -117,7 +117,7 @@ unsafe fn custom_request(
     method: *const c_char,
     params: *const c_char,
     length: usize,
-) -> Done<InputRequest> {
+) -> FaultResult<InputRequest> {
     // SAFETY: guaranteed by the caller.
     unsafe {
         let method = InputRequestMethod::custom(text::name("the method", method)?)?;
@@ -133,7 +133,7 @@ unsafe fn input_request_with_params(
     method: InputRequestMethod,
     params: *const c_char,
     length: usize,
-) -> Done<InputRequest> {
+) -> FaultResult<InputRequest> {
     // SAFETY: guaranteed by the caller.
     unsafe {
         let params = text::optional_json("the parameters", params, length)?;
@@ -212,7 +212,7 @@ pub unsafe extern "C" fn mcpl_call_send_request(
 /// Asks for something whose answer goes to a callback.
 pub(crate) fn request_with_callback<A: CallRequest>(
     call: *mut mcpl_call,
-    read: impl FnOnce() -> Done<A>,
+    read: impl FnOnce() -> FaultResult<A>,
     answer: mcpl_response_callback,
     user: *mut c_void,
     finalize: mcpl_finalizer,
@@ -316,7 +316,7 @@ pub unsafe extern "C" fn mcpl_call_request_input_wait(
 ) -> mcpl_status {
     // SAFETY: the caller upholds the contract in the header.
     unsafe {
-        let out = Out::new(result, result_length);
+        let out = OutString::new(result, result_length);
         request_and_wait(call, || input_request(key, method, params, length), out)
     }
 }
@@ -337,7 +337,7 @@ pub unsafe extern "C" fn mcpl_call_send_request_wait(
 ) -> mcpl_status {
     // SAFETY: the caller upholds the contract in the header.
     unsafe {
-        let out = Out::new(result, result_length);
+        let out = OutString::new(result, result_length);
         request_and_wait(call, || custom_request(key, method, params, length), out)
     }
 }
@@ -345,8 +345,8 @@ pub unsafe extern "C" fn mcpl_call_send_request_wait(
 /// Asks for something and waits for the answer.
 pub(crate) fn request_and_wait<A: CallRequest>(
     call: *mut mcpl_call,
-    read: impl FnOnce() -> Done<A>,
-    out: Out,
+    read: impl FnOnce() -> FaultResult<A>,
+    out: OutString,
 ) -> mcpl_status {
     entry(|| {
         executor::may_wait()?;

@@ -17,8 +17,8 @@ use crate::input_requests::{
 };
 use crate::server::{Server, mcpl_server};
 use crate::server_features::add;
-use crate::status::{Done, Fault, entry, mcpl_status};
-use crate::text::{self, Out};
+use crate::status::{Fault, FaultResult, entry, mcpl_status};
+use crate::text::{self, OutString};
 use crate::user_data::mcpl_finalizer;
 
 /// Puts a handler around the requests that the server answers: lists, calls of tools, reads of resources, requests for
@@ -124,13 +124,13 @@ pub unsafe extern "C" fn mcpl_server_add_built_in_middleware(
 }
 
 #[cfg(feature = "middleware")]
-fn add_built_in(server: &Server, definition: &[u8], scope: Option<&Raw>) -> Done {
+fn add_built_in(server: &Server, definition: &[u8], scope: Option<&Raw>) -> FaultResult {
     foreign::add_built_in_middleware(&server.core(), definition, scope.map(Raw::as_bytes))?;
     Ok(())
 }
 
 #[cfg(not(feature = "middleware"))]
-fn add_built_in(_: &Server, _: &[u8], _: Option<&Raw>) -> Done {
+fn add_built_in(_: &Server, _: &[u8], _: Option<&Raw>) -> FaultResult {
     Err(Fault::invalid(
         "this library was built without the feature `middleware`",
     ))
@@ -179,7 +179,7 @@ pub unsafe extern "C" fn mcpl_call_next_wait(
 ) -> mcpl_status {
     // SAFETY: the caller upholds the contract in the header.
     unsafe {
-        let out = Out::new(result, result_length);
+        let out = OutString::new(result, result_length);
         request_and_wait(call, || Next::read(params, length), out)
     }
 }
@@ -193,7 +193,7 @@ impl Next {
     /// # Safety
     ///
     /// As for [`text::bytes`].
-    unsafe fn read(params: *const c_char, length: usize) -> Done<Self> {
+    unsafe fn read(params: *const c_char, length: usize) -> FaultResult<Self> {
         // SAFETY: guaranteed by the caller.
         let params = unsafe { text::optional_json("the parameters", params, length)? };
         Ok(Self { params })
@@ -201,7 +201,7 @@ impl Next {
 }
 
 impl CallRequest for Next {
-    fn check(&self, open: &Arc<OpenCall>) -> Done {
+    fn check(&self, open: &Arc<OpenCall>) -> FaultResult {
         match open.kind()? {
             CallKind::Middleware => Ok(()),
             _ => Err(Fault::invalid("the call is not one of a middleware")),
@@ -211,7 +211,7 @@ impl CallRequest for Next {
     fn action(
         self,
         open: &Arc<OpenCall>,
-        sink: impl FnOnce(Done<Raw>) + Send + 'static,
+        sink: impl FnOnce(FaultResult<Raw>) + Send + 'static,
     ) -> IoAction {
         foreign::run_next(
             open.context(),

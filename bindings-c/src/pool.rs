@@ -15,7 +15,7 @@ use tokio::runtime::Handle;
 
 use crate::executor::{self, Job};
 use crate::mcpl_status::MCPL_LIMIT_EXCEEDED;
-use crate::status::{Done, Fault};
+use crate::status::{Fault, FaultResult};
 use crate::threads;
 
 /// Minimum number of workers by default: callbacks wait for disks and networks more than they compute.
@@ -96,7 +96,7 @@ impl Pool {
     /// # Errors
     ///
     /// Limit exceeded: too many workers wait already, for the client whose callback this is or in total.
-    pub(crate) fn mark_blocked(&self) -> Done<Option<BlockedWorker<'_>>> {
+    pub(crate) fn mark_blocked(&self) -> FaultResult<Option<BlockedWorker<'_>>> {
         let blocked = self.workers.mark_blocked();
         blocked.map_err(|busy| Fault::new(MCPL_LIMIT_EXCEEDED, busy.to_string()))
     }

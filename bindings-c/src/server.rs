@@ -17,13 +17,13 @@ use crate::call;
 use crate::callback_tracker::CallbackTracker;
 use crate::diagnostics;
 use crate::event_loop::{Loop, mcpl_loop};
-use crate::handles::{HandleToken, Table};
+use crate::handles::{HandleTable, HandleToken};
 use crate::serving::Serving;
 use crate::shared_runtime;
 #[cfg(feature = "http")]
 use crate::sharing::OwnSharing;
-use crate::status::{Done, Fault, entry, entry_or, mcpl_status};
-use crate::text::{self, Out};
+use crate::status::{Fault, FaultResult, entry, entry_or, mcpl_status};
+use crate::text::{self, OutString};
 use crate::threads;
 #[cfg(all(feature = "auth", feature = "client"))]
 use crate::verifier::Verifier;
@@ -38,11 +38,11 @@ pub struct mcpl_server {
 /// The error of a function that sets something.
 const IN_USE: &str = "the server is in use: call this before features or middleware are added, and before it is served or a client connects to it";
 
-static SERVERS: Table<Arc<Server>> = Table::new("server");
+static SERVERS: HandleTable<Arc<Server>> = HandleTable::new("server");
 
 pub(crate) struct Server {
     pub(crate) token: HandleToken,
-    built: Mutex<Built>,
+    built: Mutex<BuiltServer>,
     /// Options of HTTP servers that functions have set.
     #[cfg(feature = "http")]
     pub(crate) http_options: Mutex<Options>,
@@ -57,7 +57,7 @@ pub(crate) struct Server {
 pub(crate) type Options = serde_json::Map<String, Value>;
 
 /// The core's server, and what it was built from.
-struct Built {
+struct BuiltServer {
     core: CoreServer,
     /// `None` once the server is used: from then on nothing can be set.
     configuration: Option<ServerConfiguration>,
@@ -85,7 +85,7 @@ struct ServerConfiguration {
 
 impl ServerConfiguration {
     /// Creates the core's server.
-    fn build(&self) -> Done<CoreServer> {
+    fn build(&self) -> FaultResult<CoreServer> {
         let options: ServerOptions = decoded("the options", &Value::Object(self.options.clone()))?;
         // Sharing state starts a thread.
         let _blocked = threads::block_signals();
@@ -111,7 +111,7 @@ impl ServerConfiguration {
 }
 
 impl Server {
-    pub(crate) fn get(handle: *const mcpl_server) -> Done<Arc<Self>> {
+    pub(crate) fn get(handle: *const mcpl_server) -> FaultResult<Arc<Self>> {
         SERVERS.get(handle)
     }
 
@@ -141,7 +141,7 @@ impl Server {
 
     /// Sets the functions that share state with other servers.
     #[cfg(feature = "http")]
-    pub(crate) fn share(&self, sharing: &OwnSharing) -> Done {
+    pub(crate) fn share(&self, sharing: &OwnSharing) -> FaultResult {
         self.configure(&|configuration| {
             if configuration.options.contains_key("sharing") {
                 return Err(Fault::invalid("the server has the option `sharing`"));
@@ -152,7 +152,7 @@ impl Server {
     }
 
     /// Changes what the server is built from. Nothing has changed if this fails.
-    fn configure(&self, change: &dyn Fn(&mut ServerConfiguration) -> Done) -> Done {
+    fn configure(&self, change: &dyn Fn(&mut ServerConfiguration) -> FaultResult) -> FaultResult {
         loop {
             let (mut configuration, changes) = {
                 let built = self.built();
@@ -180,12 +180,12 @@ impl Server {
         }
     }
 
-    fn built(&self) -> MutexGuard<'_, Built> {
+    fn built(&self) -> MutexGuard<'_, BuiltServer> {
         self.built.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn make(configuration: ServerConfiguration) -> Done<*mut mcpl_server> {
-        let built = Built {
+    fn make(configuration: ServerConfiguration) -> FaultResult<*mut mcpl_server> {
+        let built = BuiltServer {
             core: configuration.build()?,
             configuration: Some(configuration),
             changes: 0,
@@ -208,7 +208,7 @@ impl Server {
     }
 
     /// Stops all transports, ends the open calls and waits until no callback runs.
-    fn close(&self) -> Done {
+    fn close(&self) -> FaultResult {
         self.owner.check_may_close()?;
         let until = Instant::now().checked_add(self.core_now().settings().shutdown_timeout);
         self.serving.close();
@@ -505,7 +505,7 @@ pub unsafe extern "C" fn mcpl_server_stats(
     length: *mut usize,
 ) -> mcpl_status {
     // SAFETY: the caller upholds the contract in the header.
-    let out = unsafe { Out::new(json, length) };
+    let out = unsafe { OutString::new(json, length) };
     entry(|| {
         out.write_string(foreign::stats_json(&Server::get(server)?.core_now()).as_bytes());
         Ok(())
@@ -526,7 +526,7 @@ pub unsafe extern "C" fn mcpl_server_metrics(
     length: *mut usize,
 ) -> mcpl_status {
     // SAFETY: the caller upholds the contract in the header.
-    let out = unsafe { Out::new(text, length) };
+    let out = unsafe { OutString::new(text, length) };
     entry(|| {
         out.write_string(foreign::metrics_text(&Server::get(server)?.core_now()).as_bytes());
         Ok(())
@@ -630,7 +630,7 @@ impl Server {
 }
 
 /// Decodes a protocol type from a JSON value that this binding has assembled.
-pub(crate) fn decoded<T: DeserializeOwned>(what: &str, value: &Value) -> Done<T> {
+pub(crate) fn decoded<T: DeserializeOwned>(what: &str, value: &Value) -> FaultResult<T> {
     // Through text, like JSON that C passes: decoding from `Value` would compile the same code a second time.
     Ok(options::read(what, value.to_string().as_bytes())?)
 }

@@ -12,7 +12,7 @@ use crate::handler::mcpl_handler;
 use crate::handler_options::{NewHandler, mcpl_handler_options};
 use crate::mcpl_status::MCPL_NOT_FOUND;
 use crate::server::{Server, mcpl_server};
-use crate::status::{Done, Fault, entry, mcpl_status};
+use crate::status::{Fault, FaultResult, entry, mcpl_status};
 use crate::text;
 use crate::user_data::mcpl_finalizer;
 
@@ -640,7 +640,7 @@ pub(crate) fn add(
     definition: &Value,
     options: FeatureOptions,
     given: NewHandler,
-) -> Done {
+) -> FaultResult {
     let server = Server::get(server)?;
     let feature = Feature::read(kind, definition.to_string().as_bytes(), options)?;
     let handler = given.handler(&server, feature.mime_type().map(str::to_owned))?;
@@ -702,7 +702,11 @@ unsafe fn remove(
 /// # Safety
 ///
 /// As for [`text::name`].
-unsafe fn described(what: &str, name: *const c_char, description: *const c_char) -> Done<Value> {
+unsafe fn described(
+    what: &str,
+    name: *const c_char,
+    description: *const c_char,
+) -> FaultResult<Value> {
     // SAFETY: guaranteed by the caller.
     unsafe {
         let mut definition = json!({"name": text::name(&format!("the name of {what}"), name)?});
@@ -723,7 +727,7 @@ unsafe fn located(
     uri: *const c_char,
     name: *const c_char,
     mime_type: *const c_char,
-) -> Done<Value> {
+) -> FaultResult<Value> {
     // SAFETY: guaranteed by the caller.
     unsafe {
         let mut definition = json!({"name": text::name("the name", name)?});

@@ -13,7 +13,7 @@ use crate::event_loop::deadline;
 use crate::mcpl_status::MCPL_WAIT_TIMED_OUT;
 use crate::server::{Server, mcpl_server};
 use crate::signals::TerminationSignals;
-use crate::status::{Done, Fault, entry, mcpl_error, mcpl_status};
+use crate::status::{Fault, FaultResult, entry, mcpl_error, mcpl_status};
 use crate::user_data::{UserData, mcpl_finalizer};
 
 /// Called when the last transport of a server has ended.
@@ -67,7 +67,7 @@ impl Serving {
     }
 
     /// Waits until no transport runs. Returns `false` if the time is over first. A negative time means no limit.
-    pub(crate) fn wait(&self, waiter: &Waiter<'_>, timeout_ms: i64) -> Done<bool> {
+    pub(crate) fn wait(&self, waiter: &Waiter<'_>, timeout_ms: i64) -> FaultResult<bool> {
         let latch = {
             let mut state = self.lock();
             if state.running == 0 {
@@ -81,7 +81,7 @@ impl Serving {
     }
 
     /// Like [`Self::wait`], but fails with the first failure of a transport, if there was one.
-    pub(crate) fn outcome(&self, waiter: &Waiter<'_>, timeout_ms: i64) -> Done {
+    pub(crate) fn outcome(&self, waiter: &Waiter<'_>, timeout_ms: i64) -> FaultResult {
         if !self.wait(waiter, timeout_ms)? {
             return Err(Fault::new(
                 MCPL_WAIT_TIMED_OUT,
@@ -93,7 +93,7 @@ impl Serving {
 
     /// Begins to serve. The transport must end when the returned signal is set, and has ended when the guard is
     /// dropped.
-    fn begin(&self, server: &Arc<Server>) -> Done<(Stop, Running)> {
+    fn begin(&self, server: &Arc<Server>) -> FaultResult<(Stop, Running)> {
         let mut state = self.lock();
         if state.is_closed {
             return Err(Fault::closed("server"));
@@ -153,9 +153,9 @@ impl Server {
     pub(crate) fn spawn<F>(
         self: &Arc<Self>,
         serve: impl FnOnce(mcpline::Server, Stop) -> F + Send + 'static,
-    ) -> Done
+    ) -> FaultResult
     where
-        F: Future<Output = Done> + Send + 'static,
+        F: Future<Output = FaultResult> + Send + 'static,
     {
         let (stop, running) = self.serving.begin(self)?;
         let core = self.core();
@@ -178,7 +178,7 @@ impl Server {
     }
 
     #[cfg(feature = "stdio")]
-    fn start_stdio(self: &Arc<Self>) -> Done {
+    fn start_stdio(self: &Arc<Self>) -> FaultResult {
         self.spawn(|core, stop| async move { serve(core, transport::stdio(), stop).await })
     }
 }

@@ -11,7 +11,7 @@ use serde_json::Value;
 use crate::callback_tracker::Latch;
 use crate::server::{Options, Server, decoded, mcpl_server};
 use crate::serving::serve;
-use crate::status::{Done, Fault, entry, mcpl_status};
+use crate::status::{Fault, FaultResult, entry, mcpl_status};
 use crate::text::{self, put};
 #[cfg(all(feature = "auth", feature = "client"))]
 use crate::verifier::verified_by;
@@ -185,7 +185,7 @@ impl Server {
         &self,
         host: *const c_char,
         options: *const c_char,
-    ) -> Done<(String, HttpServingOptions)> {
+    ) -> FaultResult<(String, HttpServingOptions)> {
         // SAFETY: guaranteed by the caller.
         let (host, given) = unsafe {
             (
@@ -213,10 +213,10 @@ impl Server {
         host: String,
         port: u16,
         options: HttpServingOptions,
-    ) -> Done<u16> {
+    ) -> FaultResult<u16> {
         let waiter = self.owner.waiter()?;
         let options = self.http_options(options)?;
-        let bound = Latch::<Done<u16>>::new();
+        let bound = Latch::<FaultResult<u16>>::new();
         let giving = bound.clone();
         self.spawn(move |core, stop| async move {
             match foreign::listen(&core, (host, port), options).await {
@@ -238,7 +238,7 @@ impl Server {
 
     /// Returns the core's options. If a callback verifies tokens, they use it.
     #[cfg(all(feature = "auth", feature = "client"))]
-    fn http_options(&self, options: HttpServingOptions) -> Done<HttpOptions> {
+    fn http_options(&self, options: HttpServingOptions) -> FaultResult<HttpOptions> {
         Ok(match self.verifier.request_handler() {
             Some(request_handler) => {
                 options.options_with(|builder| Ok(verified_by(request_handler, builder)))?
@@ -249,7 +249,7 @@ impl Server {
 
     /// Returns the core's options.
     #[cfg(not(all(feature = "auth", feature = "client")))]
-    fn http_options(&self, options: HttpServingOptions) -> Done<HttpOptions> {
+    fn http_options(&self, options: HttpServingOptions) -> FaultResult<HttpOptions> {
         Ok(options.options()?)
     }
 }

@@ -10,7 +10,7 @@ use mcpline::foreign::{LocalSocketOptions, local_socket};
 use crate::callback_tracker::Latch;
 use crate::server::{Server, mcpl_server};
 use crate::serving::serve;
-use crate::status::{Done, Fault, entry, mcpl_status};
+use crate::status::{Fault, FaultResult, entry, mcpl_status};
 use crate::text;
 
 /// Serves on a Unix socket, and waits until `mcpl_server_stop` is called. Each connection is a client, and messages are
@@ -70,7 +70,7 @@ pub unsafe extern "C" fn mcpl_server_start_unix(
 unsafe fn address(
     path: *const c_char,
     options: *const c_char,
-) -> Done<(PathBuf, LocalSocketOptions)> {
+) -> FaultResult<(PathBuf, LocalSocketOptions)> {
     // SAFETY: guaranteed by the caller.
     unsafe {
         let path = text::name("the path", path)?.into();
@@ -85,9 +85,9 @@ unsafe fn address(
 }
 
 impl Server {
-    fn start_unix(self: &Arc<Self>, path: PathBuf, options: LocalSocketOptions) -> Done {
+    fn start_unix(self: &Arc<Self>, path: PathBuf, options: LocalSocketOptions) -> FaultResult {
         let waiter = self.owner.waiter()?;
-        let bound = Latch::<Done>::new();
+        let bound = Latch::<FaultResult>::new();
         let giving = bound.clone();
         self.spawn(move |core, stop| async move {
             match local_socket(path, options).await {

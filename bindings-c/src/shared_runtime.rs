@@ -15,7 +15,7 @@ use crate::executor;
 use crate::fork::RunningThreads;
 use crate::mcpl_status::MCPL_TRANSPORT_ERROR;
 use crate::pool::Pool;
-use crate::status::{Done, Fault};
+use crate::status::{Fault, FaultResult};
 use crate::threads;
 
 /// The I/O thread and the worker pool.
@@ -41,7 +41,7 @@ static CURRENT: Mutex<(usize, Option<Arc<SharedRuntime>>)> = Mutex::new((0, None
 /// # Errors
 ///
 /// Transport error: the system is out of file descriptors or threads.
-pub(crate) fn enter() -> Done<Arc<SharedRuntime>> {
+pub(crate) fn enter() -> FaultResult<Arc<SharedRuntime>> {
     let mut current = current();
     if current.1.is_none() {
         let started = SharedRuntime::start();

@@ -15,9 +15,9 @@ use mcpline::{Context, Reply};
 use crate::call::{self, OpenCall, mcpl_call};
 use crate::callback_tracker::CallbackTracker;
 use crate::handler::{Function, QueuedHandler, RegisteredHandler};
-use crate::handles::{HandleToken, Table};
+use crate::handles::{HandleTable, HandleToken};
 use crate::server::{Server, mcpl_server};
-use crate::status::{Done, Fault, entry, mcpl_status};
+use crate::status::{Fault, FaultResult, entry, mcpl_status};
 use crate::text::{self, MCPL_AUTO_LENGTH, NulTerminatedText};
 use crate::user_data::{UserData, mcpl_finalizer};
 
@@ -183,7 +183,7 @@ pub struct mcpl_sharing {
 /// The function of a receiver.
 type Receive = Arc<dyn Fn(Bytes) + Send + Sync>;
 
-static RECEIVERS: Table<Receive> = Table::new("receiver");
+static RECEIVERS: HandleTable<Receive> = HandleTable::new("receiver");
 
 impl mcpl_sharing {
     /// Copies the functions and checks them.
@@ -191,7 +191,7 @@ impl mcpl_sharing {
     /// # Safety
     ///
     /// `sharing` is `NULL` or begins with its size.
-    unsafe fn from_ptr(sharing: *const Self) -> Done<Self> {
+    unsafe fn from_ptr(sharing: *const Self) -> FaultResult<Self> {
         if sharing.is_null() {
             return Err(Fault::invalid("the functions are NULL"));
         }
@@ -232,7 +232,7 @@ pub(crate) struct OwnSharing {
 
 impl OwnSharing {
     /// Returns the shared state of one server of the core.
-    pub(crate) fn foreign(&self) -> Done<ForeignSharing> {
+    pub(crate) fn foreign(&self) -> FaultResult<ForeignSharing> {
         let registered = Arc::new(RegisteredHandler {
             function: Function::Sharing(StoreFunctions::new(self.functions)),
             data: self.data.clone(),
@@ -608,7 +608,7 @@ pub unsafe extern "C" fn mcpl_call_reply_events(
 /// Ends a call of a function of shared state. If `make` fails, the call stays open.
 fn reply(
     call: *mut mcpl_call,
-    make: impl FnOnce(&SharingRequest) -> Done<SharingReply>,
+    make: impl FnOnce(&SharingRequest) -> FaultResult<SharingReply>,
 ) -> mcpl_status {
     call::end(call, |open| {
         let request = foreign::sharing_request(open.context())
@@ -624,7 +624,7 @@ fn misfit(request: &SharingRequest, reply: &str) -> Fault {
 /// # Safety
 ///
 /// As for [`text::bytes`].
-unsafe fn copied(what: &str, data: *const c_void, length: usize) -> Done<Bytes> {
+unsafe fn copied(what: &str, data: *const c_void, length: usize) -> FaultResult<Bytes> {
     if length == MCPL_AUTO_LENGTH {
         return Err(Fault::invalid(format!(
             "{what} does not end with a zero byte: set its length"
@@ -638,7 +638,7 @@ unsafe fn copied(what: &str, data: *const c_void, length: usize) -> Done<Bytes> 
 /// # Safety
 ///
 /// `events` is `NULL` or points to `count` events, each as for [`text::bytes`].
-unsafe fn listed(events: *const mcpl_bytes, count: usize) -> Done<Vec<Bytes>> {
+unsafe fn listed(events: *const mcpl_bytes, count: usize) -> FaultResult<Vec<Bytes>> {
     if count == 0 {
         return Ok(Vec::new());
     }

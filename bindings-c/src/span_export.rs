@@ -3,7 +3,7 @@
 use std::ffi::c_char;
 
 #[cfg(not(feature = "otlp"))]
-use crate::status::Done;
+use crate::status::FaultResult;
 use crate::status::{entry, mcpl_status};
 use crate::text;
 
@@ -48,13 +48,13 @@ mod exporter {
     use mcpline::foreign::SpanExport;
 
     use crate::shared_runtime::{self, SharedRuntime};
-    use crate::status::{Done, Fault};
+    use crate::status::{Fault, FaultResult};
     use crate::{diagnostics, executor, threads};
 
     /// The exporter, and the runtime that its requests run on.
     static EXPORT: Mutex<Option<(SpanExport, Arc<SharedRuntime>)>> = Mutex::new(None);
 
-    pub(super) fn start(options: &str) -> Done {
+    pub(super) fn start(options: &str) -> FaultResult {
         let mut export = EXPORT.lock().unwrap_or_else(PoisonError::into_inner);
         if export.is_some() {
             return Err(Fault::invalid("spans are exported already"));
@@ -75,7 +75,7 @@ mod exporter {
         Ok(())
     }
 
-    pub(super) fn stop() -> Done {
+    pub(super) fn stop() -> FaultResult {
         if executor::is_library_thread()
             || executor::is_dispatching()
             || executor::is_within_a_callback()
@@ -97,13 +97,13 @@ mod exporter {
 use exporter::{start, stop};
 
 #[cfg(not(feature = "otlp"))]
-fn start(_: &str) -> Done {
+fn start(_: &str) -> FaultResult {
     Err(crate::status::Fault::invalid(
         "this library was built without the feature `otlp`",
     ))
 }
 
 #[cfg(not(feature = "otlp"))]
-fn stop() -> Done {
+fn stop() -> FaultResult {
     Ok(())
 }

@@ -184,7 +184,7 @@ pub(crate) struct Fault {
 }
 
 /// The outcome of an entry point.
-pub(crate) type Done<T = ()> = Result<T, Fault>;
+pub(crate) type FaultResult<T = ()> = Result<T, Fault>;
 
 impl Fault {
     pub(crate) fn new(status: mcpl_status, message: impl Into<String>) -> Self {
@@ -305,7 +305,7 @@ fn remember(fault: Fault) -> mcpl_status {
 }
 
 /// Runs an entry point: catches panics and stores a failure as the thread's last.
-pub(crate) fn entry(run: impl FnOnce() -> Done) -> mcpl_status {
+pub(crate) fn entry(run: impl FnOnce() -> FaultResult) -> mcpl_status {
     let mut run = Some(run);
     run_entry_point(&mut || match run.take() {
         Some(run) => run(),
@@ -314,7 +314,7 @@ pub(crate) fn entry(run: impl FnOnce() -> Done) -> mcpl_status {
 }
 
 /// Like [`entry`], for functions that do not return a status. They return `failed` on failure.
-pub(crate) fn entry_or<T>(failed: T, run: impl FnOnce() -> Done<T>) -> T {
+pub(crate) fn entry_or<T>(failed: T, run: impl FnOnce() -> FaultResult<T>) -> T {
     let (mut run, mut given) = (Some(run), None);
     run_entry_point(&mut || {
         given = run.take().map(|run| run()).transpose()?;
@@ -325,7 +325,7 @@ pub(crate) fn entry_or<T>(failed: T, run: impl FnOnce() -> Done<T>) -> T {
 
 /// Shared by all entry points, so that the code is not compiled for each of them.
 #[inline(never)]
-fn run_entry_point(run: &mut dyn FnMut() -> Done) -> mcpl_status {
+fn run_entry_point(run: &mut dyn FnMut() -> FaultResult) -> mcpl_status {
     if let Err(fault) = fork::check() {
         return remember(fault);
     }

@@ -5,7 +5,7 @@ use std::ffi::{CStr, CString, c_char};
 use bytes::Bytes;
 use mcpline::protocol::wire::Raw;
 
-use crate::status::{Done, Fault};
+use crate::status::{Fault, FaultResult};
 
 /// Length of a string that ends with a zero byte: the function determines it.
 pub const MCPL_AUTO_LENGTH: usize = usize::MAX;
@@ -15,7 +15,7 @@ pub const MCPL_AUTO_LENGTH: usize = usize::MAX;
 /// # Safety
 ///
 /// `text` is `NULL` or such a string, for as long as the result is used.
-pub(crate) unsafe fn name<'a>(what: &str, text: *const c_char) -> Done<&'a str> {
+pub(crate) unsafe fn name<'a>(what: &str, text: *const c_char) -> FaultResult<&'a str> {
     // SAFETY: guaranteed by the caller.
     unsafe { optional(what, text)? }.ok_or_else(|| Fault::invalid(format!("{what} is NULL")))
 }
@@ -25,7 +25,7 @@ pub(crate) unsafe fn name<'a>(what: &str, text: *const c_char) -> Done<&'a str> 
 /// # Safety
 ///
 /// As for [`name`].
-pub(crate) unsafe fn optional<'a>(what: &str, text: *const c_char) -> Done<Option<&'a str>> {
+pub(crate) unsafe fn optional<'a>(what: &str, text: *const c_char) -> FaultResult<Option<&'a str>> {
     if text.is_null() {
         return Ok(None);
     }
@@ -42,7 +42,11 @@ pub(crate) unsafe fn optional<'a>(what: &str, text: *const c_char) -> Done<Optio
 ///
 /// `data` is `NULL` or points to `length` bytes, or to a string that ends with a zero byte if the length is
 /// [`MCPL_AUTO_LENGTH`], for as long as the result is used.
-pub(crate) unsafe fn bytes<'a>(what: &str, data: *const c_char, length: usize) -> Done<&'a [u8]> {
+pub(crate) unsafe fn bytes<'a>(
+    what: &str,
+    data: *const c_char,
+    length: usize,
+) -> FaultResult<&'a [u8]> {
     if data.is_null() {
         return match length {
             0 => Ok(&[]),
@@ -67,7 +71,11 @@ pub(crate) unsafe fn bytes<'a>(what: &str, data: *const c_char, length: usize) -
 /// # Safety
 ///
 /// As for [`bytes`].
-pub(crate) unsafe fn text<'a>(what: &str, data: *const c_char, length: usize) -> Done<&'a str> {
+pub(crate) unsafe fn text<'a>(
+    what: &str,
+    data: *const c_char,
+    length: usize,
+) -> FaultResult<&'a str> {
     // SAFETY: guaranteed by the caller.
     let bytes = unsafe { bytes(what, data, length)? };
     if data.is_null() {
@@ -82,7 +90,7 @@ pub(crate) unsafe fn text<'a>(what: &str, data: *const c_char, length: usize) ->
 /// # Safety
 ///
 /// As for [`bytes`].
-pub(crate) unsafe fn json(what: &str, data: *const c_char, length: usize) -> Done<Raw> {
+pub(crate) unsafe fn json(what: &str, data: *const c_char, length: usize) -> FaultResult<Raw> {
     // SAFETY: guaranteed by the caller.
     let given = unsafe { optional_json(what, data, length)? };
     given.ok_or_else(|| Fault::invalid(format!("{what} is NULL")))
@@ -97,7 +105,7 @@ pub(crate) unsafe fn optional_json(
     what: &str,
     data: *const c_char,
     length: usize,
-) -> Done<Option<Raw>> {
+) -> FaultResult<Option<Raw>> {
     if data.is_null() {
         return Ok(None);
     }
@@ -117,7 +125,7 @@ pub(crate) unsafe fn list(
     what: &str,
     list: *const *const c_char,
     count: usize,
-) -> Done<Vec<String>> {
+) -> FaultResult<Vec<String>> {
     if count == 0 {
         return Ok(Vec::new());
     }
@@ -146,12 +154,12 @@ pub(crate) unsafe fn put<T>(place: *mut T, value: T) {
 }
 
 /// The place for a string that is returned to C; `NULL` and 0 until it is set.
-pub(crate) struct Out {
+pub(crate) struct OutString {
     text: *mut *mut c_char,
     length: *mut usize,
 }
 
-impl Out {
+impl OutString {
     /// # Safety
     ///
     /// Both are `NULL` or can be written to, for as long as this is used.

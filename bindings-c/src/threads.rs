@@ -4,7 +4,7 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread::{Builder, JoinHandle};
 
-use crate::status::{Done, Fault};
+use crate::status::{Fault, FaultResult};
 
 /// Smallest stack of a worker: enough for the functions of this library.
 const MIN_STACK: usize = 256 * 1024;
@@ -28,7 +28,7 @@ const OF_THREAD: [libc::c_int; 8] = [
 /// # Errors
 ///
 /// The size is too small.
-pub(crate) fn set_worker_stack(bytes: usize) -> Done {
+pub(crate) fn set_worker_stack(bytes: usize) -> FaultResult {
     if bytes != 0 && bytes < MIN_STACK {
         let text = format!("the stack of a worker must have at least {MIN_STACK} bytes");
         return Err(Fault::invalid(text));

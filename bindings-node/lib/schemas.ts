@@ -82,13 +82,15 @@ type OfType<Type, S> = Type extends readonly (infer One)[]
 
 type OfObject<S> = S extends { readonly properties: infer Properties }
   ? Flat<
-      { [Name in keyof Properties as Name extends Required<S> ? Name : never]: FromJsonSchema<Properties[Name]> } & {
-        [Name in keyof Properties as Name extends Required<S> ? never : Name]?: FromJsonSchema<Properties[Name]>;
+      {
+        [Name in keyof Properties as Name extends RequiredNames<S> ? Name : never]: FromJsonSchema<Properties[Name]>;
+      } & {
+        [Name in keyof Properties as Name extends RequiredNames<S> ? never : Name]?: FromJsonSchema<Properties[Name]>;
       }
     >
   : Record<string, unknown>;
 
-type Required<S> = S extends { readonly required: readonly (infer Name)[] } ? Name : never;
+type RequiredNames<S> = S extends { readonly required: readonly (infer Name)[] } ? Name : never;
 
 type Flat<T> = { [Name in keyof T]: T[Name] };
 

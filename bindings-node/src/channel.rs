@@ -195,9 +195,9 @@ impl TransportChannels {
 }
 
 /// Makes JavaScript open the channels of a client.
-pub(crate) struct Opener(pub(crate) Arc<TransportChannels>);
+pub(crate) struct ChannelOpener(pub(crate) Arc<TransportChannels>);
 
-impl OpenChannel for Opener {
+impl OpenChannel for ChannelOpener {
     fn open(&self, channel: Arc<Channel>) {
         tokio::spawn(self.0.carry(channel));
     }

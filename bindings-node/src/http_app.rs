@@ -62,11 +62,11 @@ struct HttpExchange {
 }
 
 enum State {
-    Answering(Answering),
+    Answering(ResponseFuture),
     Body(ResponseBody),
 }
 
-type Answering = Pin<Box<dyn Future<Output = Response<Body>> + Send>>;
+type ResponseFuture = Pin<Box<dyn Future<Output = Response<Body>> + Send>>;
 
 struct ExchangeWaker {
     number: u32,
@@ -230,7 +230,7 @@ impl Hub {
             thread: std::thread::current().id(),
             woken: AtomicBool::new(false),
         });
-        let answering: Answering = Box::pin(async move { service.handle(request).await });
+        let answering: ResponseFuture = Box::pin(async move { service.handle(request).await });
         self.poll_answer(env, number, answering, (waker, feed), room, texts)
     }
 
@@ -318,7 +318,7 @@ impl Hub {
         &self,
         env: Env,
         number: u32,
-        mut answering: Answering,
+        mut answering: ResponseFuture,
         (waker, feed): (Arc<ExchangeWaker>, BodyFeed),
         room: u32,
         texts: Array<'_>,

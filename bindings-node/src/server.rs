@@ -25,7 +25,7 @@ use crate::channel::Channels;
 use crate::failure::Failure;
 use crate::http_app::HttpApp;
 use crate::hub::{Event, HandlerId, Hub, PromiseOutcome, Shared};
-use crate::serving::{Served, Serving, serve};
+use crate::serving::{CoreServer, Serving, serve};
 use crate::sharing::foreign_sharing;
 use crate::verifier::Verifier;
 use crate::waiting_records::WaitingRecord;
@@ -50,8 +50,8 @@ impl Server {
         handler(&self.shared, self.number, plan)
     }
 
-    fn served(&self) -> Served {
-        Served {
+    fn served(&self) -> CoreServer {
+        CoreServer {
             core: self.core.clone(),
             sharing: self.sharing.clone(),
         }

@@ -45,7 +45,7 @@ impl Serving {
     pub(crate) fn start(
         &self,
         runtime: &Handle,
-        server: Served,
+        server: CoreServer,
         transport: impl Transport + 'static,
         shared: Arc<Shared>,
         ended: u32,
@@ -60,7 +60,7 @@ impl Serving {
 }
 
 /// A server to serve.
-pub(crate) struct Served {
+pub(crate) struct CoreServer {
     pub(crate) core: mcpline::Server,
     /// The state that processes share, if JavaScript implements it, and this process uses it.
     pub(crate) sharing: Option<ForeignSharing>,
@@ -68,7 +68,7 @@ pub(crate) struct Served {
 
 /// Serves until the end, and then settles the promise with this number.
 pub(crate) async fn serve(
-    server: Served,
+    server: CoreServer,
     transport: impl Transport,
     stop: Stop,
     shared: Arc<Shared>,

@@ -33,7 +33,7 @@ use crate::workers::Pool;
 /// A request with a longer body is read without the interpreter lock.
 const LONG: usize = 64 * 1024;
 
-type Answering = Pin<Box<dyn Future<Output = Response<Body>> + Send>>;
+type ResponseFuture = Pin<Box<dyn Future<Output = Response<Body>> + Send>>;
 
 /// A server as an HTTP application.
 #[pyclass(frozen, module = "mcpline._native")]
@@ -106,7 +106,7 @@ impl HttpApp {
             }
         }
         let service = self.service.clone();
-        let mut answering: Answering = Box::pin(async move { service.handle(request).await });
+        let mut answering: ResponseFuture = Box::pin(async move { service.handle(request).await });
         let response = self.poll(py, &runtime, &mut answering, false)?;
         let exchange = |waiting| HttpExchange {
             runtime: runtime.handle().clone(),
@@ -216,7 +216,7 @@ impl HttpApp {
         &self,
         py: Python<'_>,
         runtime: &Runtime,
-        answering: &mut Answering,
+        answering: &mut ResponseFuture,
         is_long: bool,
     ) -> PyResult<Option<Response<Body>>> {
         let _entered = runtime.handle().enter();
@@ -234,7 +234,7 @@ impl HttpApp {
     }
 }
 
-fn poll_now(answering: &mut Answering) -> Option<Response<Body>> {
+fn poll_now(answering: &mut ResponseFuture) -> Option<Response<Body>> {
     let mut cx = Context::from_waker(Waker::noop());
     match answering.as_mut().poll(&mut cx) {
         Poll::Ready(response) => Some(response),
@@ -294,7 +294,7 @@ impl Feed {
 
 /// What an exchange is waiting for.
 enum ExchangeStage {
-    PartialResponse(Answering),
+    PartialResponse(ResponseFuture),
     Rest(ResponseBody),
 }
 
@@ -432,7 +432,7 @@ impl PartialResponse {
 /// core's future or body, which informs the core that the client has disconnected.
 async fn answer(
     hub: Arc<Hub>,
-    answering: Answering,
+    answering: ResponseFuture,
     future: Py<PyAny>,
     mut wanted: mpsc::UnboundedReceiver<Py<PyAny>>,
     feed: Feed,

@@ -53,7 +53,7 @@ mod _native {
     use crate::asyncio_internals::AsyncioInternals;
     #[pymodule_export]
     use crate::client::{
-        Answer, Channel, Client, Cursors, HeldBacklogSlot, LoopQueue, SentRequest,
+        Channel, Client, Cursors, HeldBacklogSlot, InputResponseSender, LoopQueue, SentRequest,
         configured_server, error_examples, root_uri,
     };
     #[pymodule_export]
@@ -66,7 +66,7 @@ mod _native {
     #[pymodule_export]
     use crate::io_driver::IoDriver;
     #[pymodule_export]
-    use crate::outcome::{Extended, Failure, InputRequiredReply};
+    use crate::outcome::{ExtendedReply, Failure, InputRequiredReply};
     #[pymodule_export]
     use crate::plan::Plan;
     #[pymodule_export]

@@ -10,7 +10,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyString, PyTuple};
 
 use crate::errors;
-use crate::plan::{Objects, SharedPlan};
+use crate::plan::{PlanObjects, SharedPlan};
 
 /// The end of a call.
 pub(crate) type Outcome = Result<Reply, HandlerError>;
@@ -47,12 +47,12 @@ impl InputRequiredReply {
 
 /// A result of an extension's type that a handler returned.
 #[pyclass(frozen, module = "mcpline._native")]
-pub(crate) struct Extended {
+pub(crate) struct ExtendedReply {
     result: Raw,
 }
 
 #[pymethods]
-impl Extended {
+impl ExtendedReply {
     #[new]
     fn new(result: &Bound<'_, PyBytes>) -> Self {
         Self {
@@ -135,7 +135,7 @@ impl SharedPlan {
     pub(crate) fn reply(
         &self,
         py: Python<'_>,
-        objects: &Objects,
+        objects: &PlanObjects,
         uri: impl FnOnce() -> String,
         value: &Bound<'_, PyAny>,
     ) -> PyResult<Reply> {
@@ -171,7 +171,7 @@ impl SharedPlan {
                 input_required.get().input_required.clone(),
             ));
         }
-        if let Ok(extended) = converted.cast::<Extended>() {
+        if let Ok(extended) = converted.cast::<ExtendedReply>() {
             return Ok(Reply::Result(extended.get().result.clone()));
         }
         match self.kind {
@@ -224,7 +224,7 @@ impl SharedPlan {
     }
 }
 
-fn is_special(py: Python<'_>, objects: &Objects, value: &Bound<'_, PyAny>) -> bool {
+fn is_special(py: Python<'_>, objects: &PlanObjects, value: &Bound<'_, PyAny>) -> bool {
     let class = value.get_type();
     objects
         .special

@@ -26,11 +26,11 @@ pub(crate) struct SharedPlan {
     pub(crate) is_async: bool,
     pub(crate) inline: bool,
     /// `None` once the garbage collector has cleared them.
-    objects: RwLock<Option<Objects>>,
+    objects: RwLock<Option<PlanObjects>>,
 }
 
 /// The Python objects of a plan.
-pub(crate) struct Objects {
+pub(crate) struct PlanObjects {
     call: Py<PyAny>,
     decode: Option<Py<PyAny>>,
     recover: Option<Py<PyAny>>,
@@ -47,7 +47,7 @@ pub(crate) struct Objects {
 }
 
 /// A function and its arguments, ready to be called.
-pub(crate) struct Prepared<'py> {
+pub(crate) struct PreparedCall<'py> {
     pub(crate) function: Bound<'py, PyAny>,
     pub(crate) arguments: Bound<'py, PyTuple>,
     pub(crate) keywords: Option<Bound<'py, PyDict>>,
@@ -82,7 +82,7 @@ impl Plan {
                 kind: foreign::call_kind(kind).map_err(|error| errors::core(py, &error))?,
                 is_async,
                 inline,
-                objects: RwLock::new(Some(Objects {
+                objects: RwLock::new(Some(PlanObjects {
                     call,
                     decode,
                     recover,
@@ -161,10 +161,10 @@ impl SharedPlan {
     pub(crate) fn prepare<'py>(
         &self,
         py: Python<'py>,
-        objects: &Objects,
+        objects: &PlanObjects,
         call: &CoreCall,
         wait_mode: &WaitMode,
-    ) -> PyResult<Prepared<'py>> {
+    ) -> PyResult<PreparedCall<'py>> {
         let decoded = match &objects.decode {
             Some(decode) => Some(decoded(py, objects, decode, call.arguments().as_bytes())?),
             None => None,
@@ -177,7 +177,7 @@ impl SharedPlan {
             }
             None => None,
         };
-        Ok(Prepared {
+        Ok(PreparedCall {
             function: self.in_span(py, objects.call.bind(py), call)?,
             arguments: objects.arguments(py, decoded.as_ref(), context.as_ref())?,
             keywords: objects.keywords(py, decoded.as_ref(), context.as_ref())?,
@@ -204,7 +204,7 @@ impl SharedPlan {
     pub(crate) fn invoke<'py>(
         &self,
         py: Python<'py>,
-        objects: &Objects,
+        objects: &PlanObjects,
         call: &CoreCall,
         wait_mode: &WaitMode,
     ) -> PyResult<Bound<'py, PyAny>> {
@@ -216,12 +216,12 @@ impl SharedPlan {
 }
 
 /// A read lock on a plan's objects.
-pub(crate) struct PlanObjectsGuard<'a>(RwLockReadGuard<'a, Option<Objects>>);
+pub(crate) struct PlanObjectsGuard<'a>(RwLockReadGuard<'a, Option<PlanObjects>>);
 
 impl std::ops::Deref for PlanObjectsGuard<'_> {
-    type Target = Objects;
+    type Target = PlanObjects;
 
-    fn deref(&self) -> &Objects {
+    fn deref(&self) -> &PlanObjects {
         // `SharedPlan::lock_objects` creates a guard only if there are objects, and the lock prevents their removal.
         self.0
             .as_ref()
@@ -229,7 +229,7 @@ impl std::ops::Deref for PlanObjectsGuard<'_> {
     }
 }
 
-impl Objects {
+impl PlanObjects {
     fn arguments<'py>(
         &self,
         py: Python<'py>,
@@ -291,7 +291,7 @@ fn field<'py>(
 
 fn decoded<'py>(
     py: Python<'py>,
-    objects: &Objects,
+    objects: &PlanObjects,
     decode: &Py<PyAny>,
     arguments: &[u8],
 ) -> PyResult<Bound<'py, PyAny>> {

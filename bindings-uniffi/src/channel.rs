@@ -42,9 +42,9 @@ pub struct OpenedChannel {
 }
 
 /// Opens the channels of a client.
-pub(crate) struct Opener(pub(crate) Arc<dyn ClientTransport>);
+pub(crate) struct ChannelOpener(pub(crate) Arc<dyn ClientTransport>);
 
-impl OpenChannel for Opener {
+impl OpenChannel for ChannelOpener {
     fn open(&self, channel: Arc<CoreChannel>) {
         let transport = self.0.clone();
         tokio::spawn(async move {

@@ -21,7 +21,7 @@ use tokio::runtime::Handle;
 use tokio::sync::{Notify, mpsc, oneshot};
 
 use crate::call;
-use crate::channel::{ClientTransport, Opener};
+use crate::channel::{ChannelOpener, ClientTransport};
 use crate::failure::{Failure, ForeignFailure, RpcFailure};
 use crate::request_log::{self, RequestListener};
 use crate::runtime::Runtime;
@@ -263,7 +263,7 @@ impl Client {
         settings: String,
         transport: Arc<dyn ClientTransport>,
     ) -> Result<Arc<Self>, Failure> {
-        let opener: Arc<dyn OpenChannel> = Arc::new(Opener(transport));
+        let opener: Arc<dyn OpenChannel> = Arc::new(ChannelOpener(transport));
         Self::create(host, &offer, &settings, opener.into())
     }
 
@@ -399,9 +399,9 @@ async fn deliver(listener: &dyn ProgressListener, (progress, slot): (Progress, B
 }
 
 /// Sends the outcome of a request to its caller.
-struct Answer(oneshot::Sender<Outcome>);
+struct OutcomeSender(oneshot::Sender<Outcome>);
 
-impl OutcomeRecipient for Answer {
+impl OutcomeRecipient for OutcomeSender {
     fn settle(self, outcome: Outcome) {
         // The caller may be gone.
         let _ = self.0.send(outcome);
@@ -475,7 +475,7 @@ impl Client {
         let (sender, outcome) = oneshot::channel();
         let task = connection
             .requests_in_flight()
-            .task(number, Answer(sender), work);
+            .task(number, OutcomeSender(sender), work);
         self.runtime.run(task);
         let mut cancelling = CancelOnDrop {
             client: self,

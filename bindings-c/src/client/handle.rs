@@ -8,10 +8,10 @@ use mcpline::foreign::client::{ClientConfiguration, ClientHandle};
 use mcpline::protocol::vocabulary::Implementation;
 
 use crate::callback_tracker::{CallbackTracker, Latch};
-use crate::handles::{HandleToken, Table};
+use crate::handles::{HandleTable, HandleToken};
 use crate::shared_runtime;
-use crate::status::{Done, entry, entry_or, mcpl_status};
-use crate::text::{self, Out};
+use crate::status::{FaultResult, entry, entry_or, mcpl_status};
+use crate::text::{self, OutString};
 
 use super::listeners::ClientCallbacks;
 
@@ -28,7 +28,7 @@ pub struct mcpl_client {
     _token: [u8; 0],
 }
 
-static CLIENTS: Table<Arc<Client>> = Table::new("client");
+static CLIENTS: HandleTable<Arc<Client>> = HandleTable::new("client");
 
 /// One client.
 pub(super) struct Client {
@@ -40,7 +40,7 @@ pub(super) struct Client {
 
 impl Client {
     /// Returns the client with this handle.
-    pub(super) fn get(handle: *const mcpl_client) -> Done<Arc<Self>> {
+    pub(super) fn get(handle: *const mcpl_client) -> FaultResult<Arc<Self>> {
         CLIENTS.get(handle)
     }
 
@@ -63,8 +63,8 @@ impl Client {
     /// The client is connecting or connected; errors of `change`.
     pub(super) fn configure<T>(
         &self,
-        change: impl FnOnce(&mut ClientConfiguration) -> Done<T>,
-    ) -> Done<T> {
+        change: impl FnOnce(&mut ClientConfiguration) -> FaultResult<T>,
+    ) -> FaultResult<T> {
         self.kernel.configure(change)?
     }
 
@@ -73,15 +73,15 @@ impl Client {
     /// # Errors
     ///
     /// The client is not connected.
-    pub(super) fn core(&self) -> Done<CoreClient> {
+    pub(super) fn core(&self) -> FaultResult<CoreClient> {
         Ok(self.kernel.connection().client()?)
     }
 
     /// Ends the connection and all requests in flight, and waits until no callback runs.
-    fn close(&self) -> Done {
+    fn close(&self) -> FaultResult {
         self.owner.check_may_close()?;
         let (latch, closing) = (Latch::new(), self.kernel.closing());
-        let closed = Closed(latch.clone());
+        let closed = CloseSignal(latch.clone());
         self.owner.library().spawn(async move {
             closing.await;
             drop(closed);
@@ -109,9 +109,9 @@ impl Client {
 
 /// Signals the end of a connection when it is dropped, which also happens if the I/O thread ends before the closing
 /// task.
-struct Closed(Latch<()>);
+struct CloseSignal(Latch<()>);
 
-impl Drop for Closed {
+impl Drop for CloseSignal {
     fn drop(&mut self) {
         self.0.set(());
     }
@@ -183,7 +183,7 @@ pub unsafe extern "C" fn mcpl_client_stats(
     length: *mut usize,
 ) -> mcpl_status {
     // SAFETY: the caller upholds the contract in the header.
-    let out = unsafe { Out::new(json, length) };
+    let out = unsafe { OutString::new(json, length) };
     entry(|| {
         let client = Client::get(client)?;
         out.write_string(client.kernel.connection().stats_json()?.as_bytes());
@@ -205,7 +205,7 @@ pub unsafe extern "C" fn mcpl_client_metrics(
     length: *mut usize,
 ) -> mcpl_status {
     // SAFETY: the caller upholds the contract in the header.
-    let out = unsafe { Out::new(text, length) };
+    let out = unsafe { OutString::new(text, length) };
     entry(|| {
         let client = Client::get(client)?;
         out.write_string(client.kernel.connection().metrics_text()?.as_bytes());

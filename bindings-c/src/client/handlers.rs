@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use mcpline::foreign::client::ClientConfiguration;
 
-use crate::status::{Done, Fault, entry, mcpl_status};
+use crate::status::{Fault, FaultResult, entry, mcpl_status};
 use crate::text;
 use crate::user_data::{UserData, mcpl_finalizer};
 
@@ -17,19 +17,25 @@ use super::listeners::{
 };
 
 /// Declares that the host handles a method or result type. Returns the key of its handler among those of the client.
-type Declare = fn(&mut ClientConfiguration, &str) -> Done<String>;
+type Declare = fn(&mut ClientConfiguration, &str) -> FaultResult<String>;
 
-fn offer_method(configuration: &mut ClientConfiguration, method: &str) -> Done<String> {
+fn offer_method(configuration: &mut ClientConfiguration, method: &str) -> FaultResult<String> {
     configuration.host.answer(method);
     Ok(method.to_owned())
 }
 
-fn offer_custom_method(configuration: &mut ClientConfiguration, method: &str) -> Done<String> {
+fn offer_custom_method(
+    configuration: &mut ClientConfiguration,
+    method: &str,
+) -> FaultResult<String> {
     configuration.host.answer_custom(method)?;
     Ok(method.to_owned())
 }
 
-fn offer_resolver(configuration: &mut ClientConfiguration, result_type: &str) -> Done<String> {
+fn offer_resolver(
+    configuration: &mut ClientConfiguration,
+    result_type: &str,
+) -> FaultResult<String> {
     configuration.host.resolve(result_type)?;
     Ok(format!("{EXTENDED_RESULT}{result_type}"))
 }

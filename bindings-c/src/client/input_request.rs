@@ -16,8 +16,8 @@ use mcpline::protocol::{InputMethod, fitted_roots};
 use crate::call::rpc_error;
 use crate::callback_tracker::CallbackTracker;
 use crate::fork;
-use crate::handles::{HandleToken, Table};
-use crate::status::{Done, Fault, entry, mcpl_status};
+use crate::handles::{HandleTable, HandleToken};
+use crate::status::{Fault, FaultResult, entry, mcpl_status};
 use crate::text::{self, NulTerminatedText};
 use crate::user_data::{UserData, mcpl_finalizer};
 
@@ -57,7 +57,7 @@ type HandlerCallback =
 type CancelCallback = unsafe extern "C" fn(*mut mcpl_input_request, *mut c_void);
 
 /// The input requests that wait for an answer.
-static OPEN: Table<Arc<OpenInputRequest>> = Table::new("input request");
+static OPEN: HandleTable<Arc<OpenInputRequest>> = HandleTable::new("input request");
 
 /// A handler of input requests.
 #[derive(Clone)]
@@ -131,7 +131,10 @@ impl Handler {
     /// # Errors
     ///
     /// The handler is `NULL`.
-    pub(crate) fn new(handler: mcpl_input_request_handler, data: &Arc<UserData>) -> Done<Self> {
+    pub(crate) fn new(
+        handler: mcpl_input_request_handler,
+        data: &Arc<UserData>,
+    ) -> FaultResult<Self> {
         Ok(Self {
             callback: handler.ok_or_else(|| Fault::invalid("the callback is NULL"))?,
             data: data.clone(),
@@ -184,7 +187,7 @@ impl InputRequestHandlers {
         requests: &Arc<InputRequests>,
         request: &HostInputRequest,
         params: Raw,
-    ) -> Done<HandleToken> {
+    ) -> FaultResult<HandleToken> {
         let handlers = self.this.upgrade();
         let handlers = handlers.ok_or_else(|| Fault::closed("client"))?;
         let mut waiting = self.waiting();
@@ -272,7 +275,7 @@ impl OpenInputRequest {
     /// # Errors
     /// The request has ended.
     /// It has ended.
-    fn answer(&self, answer: Result<Raw, RpcError>) -> Done {
+    fn answer(&self, answer: Result<Raw, RpcError>) -> FaultResult {
         let ended = self.handlers.end(self.number);
         let _ended = ended.ok_or_else(|| Fault::stale_handle("input request"))?;
         self.requests.answer(self.number, answer);

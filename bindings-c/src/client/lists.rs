@@ -5,7 +5,7 @@ use std::ffi::{c_char, c_void};
 use mcpline::foreign::client::ClientCommand;
 use mcpline::protocol::ListMethod;
 
-use crate::status::{Done, mcpl_status};
+use crate::status::{FaultResult, mcpl_status};
 
 use super::handle::mcpl_client;
 use super::request_handle::{mcpl_request, mcpl_result_callback};
@@ -13,7 +13,7 @@ use super::request_options::mcpl_request_options;
 use super::requests::{begin, wait};
 
 /// Returns the command that requests all pages of a list.
-fn all(list: ListMethod) -> Done<ClientCommand> {
+fn all(list: ListMethod) -> FaultResult<ClientCommand> {
     Ok(ClientCommand::List(list))
 }
 

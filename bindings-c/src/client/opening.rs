@@ -6,11 +6,13 @@ use std::sync::Arc;
 use mcpline::foreign::client::{Outcome, Target};
 
 use crate::callback_tracker::Latch;
-use crate::status::{Done, Fault, entry, mcpl_status};
-use crate::text::{self, Out, put};
+use crate::status::{Fault, FaultResult, entry, mcpl_status};
+use crate::text::{self, OutString, put};
 
 use super::handle::{Client, mcpl_client};
-use super::request_handle::{PreparedRequest, Recipient, Work, mcpl_request, mcpl_result_callback};
+use super::request_handle::{
+    OutcomeFuture, PreparedRequest, Recipient, mcpl_request, mcpl_result_callback,
+};
 #[cfg(feature = "stdio")]
 use super::settings::program_target;
 use super::settings::set_target;
@@ -18,7 +20,10 @@ use super::settings::set_target;
 use super::settings::url_target;
 
 /// Prepares a request that ends when the client is connected.
-fn prepare(client: &Client, recipient: Recipient) -> Done<(PreparedRequest<'_>, Work)> {
+fn prepare(
+    client: &Client,
+    recipient: Recipient,
+) -> FaultResult<(PreparedRequest<'_>, OutcomeFuture)> {
     let opening = client.kernel().open()?;
     let pending = PreparedRequest::new(client, recipient)?;
     let work = Box::pin(async move {
@@ -32,7 +37,7 @@ fn prepare(client: &Client, recipient: Recipient) -> Done<(PreparedRequest<'_>, 
 }
 
 /// Sets the server if one is given, connects, and waits for the connection.
-fn open(client: &Arc<Client>, target: Option<Target>) -> Done {
+fn open(client: &Arc<Client>, target: Option<Target>) -> FaultResult {
     let waiter = client.owner().waiter()?;
     if let Some(target) = target {
         set_target(client, target)?;
@@ -145,7 +150,7 @@ pub unsafe extern "C" fn mcpl_client_info(
     length: *mut usize,
 ) -> mcpl_status {
     // SAFETY: the caller upholds the contract in the header.
-    let out = unsafe { Out::new(json, length) };
+    let out = unsafe { OutString::new(json, length) };
     entry(|| {
         let client = Client::get(client)?;
         if !client.core()?.stats().is_connected {

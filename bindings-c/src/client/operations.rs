@@ -6,7 +6,7 @@ use std::ptr;
 use mcpline::foreign::client::ClientCommand;
 
 use crate::diagnostics;
-use crate::status::{Done, mcpl_status};
+use crate::status::{FaultResult, mcpl_status};
 use crate::text;
 
 use super::handle::mcpl_client;
@@ -22,20 +22,20 @@ use super::requests::{begin, object, wait};
 unsafe fn wait_until(
     client: *mut mcpl_client,
     options: *const mcpl_request_options,
-    command: &dyn Fn() -> Done<ClientCommand>,
+    command: &dyn Fn() -> FaultResult<ClientCommand>,
 ) -> mcpl_status {
     // SAFETY: guaranteed by the caller; NULL is allowed for the rest.
     unsafe { wait(client, options, ptr::null_mut(), ptr::null_mut(), command) }
 }
 
-fn log_level(level: i32) -> Done<ClientCommand> {
+fn log_level(level: i32) -> FaultResult<ClientCommand> {
     Ok(ClientCommand::SetLogLevel(diagnostics::level(level)?))
 }
 
 /// # Safety
 ///
 /// `uri` is `NULL` or a string that ends with a zero byte.
-unsafe fn uri(uri: *const c_char) -> Done<String> {
+unsafe fn uri(uri: *const c_char) -> FaultResult<String> {
     // SAFETY: guaranteed by the caller.
     unsafe { text::name("the URI", uri) }.map(str::to_owned)
 }
@@ -47,7 +47,7 @@ unsafe fn notification(
     method: *const c_char,
     params: *const c_char,
     length: usize,
-) -> Done<ClientCommand> {
+) -> FaultResult<ClientCommand> {
     // SAFETY: guaranteed by the caller.
     unsafe {
         let params = object("the parameters", params, length)?;

@@ -11,8 +11,8 @@ use mcpline::foreign::client::{Outcome, OutcomeRecipient, RequestsInFlight};
 
 use crate::callback_tracker::{Latch, RunningCallback, Waiter};
 use crate::executor::Job;
-use crate::handles::{HandleToken, Table};
-use crate::status::{Done, Fault, entry, mcpl_error, mcpl_status};
+use crate::handles::{HandleTable, HandleToken};
+use crate::status::{Fault, FaultResult, entry, mcpl_error, mcpl_status};
 use crate::text::NulTerminatedText;
 
 use super::handle::Client;
@@ -54,20 +54,20 @@ type DoneCallback =
     unsafe extern "C" fn(*mut mcpl_request, *const mcpl_error, *const c_char, usize, *mut c_void);
 
 /// Requests with a handle. Each entry has the number of the request among those of its client.
-static REQUESTS: Table<(Arc<RequestsInFlight>, u64)> = Table::new("request");
+static REQUESTS: HandleTable<(Arc<RequestsInFlight>, u64)> = HandleTable::new("request");
 
 /// A future that yields the outcome of a request. Boxed, so that the code that runs it is compiled once.
-pub(super) type Work = Pin<Box<dyn Future<Output = Outcome> + Send>>;
+pub(super) type OutcomeFuture = Pin<Box<dyn Future<Output = Outcome> + Send>>;
 
 /// Receives the outcome of a request.
 pub(super) enum Recipient {
     Callback(DoneCallback, UserPointer),
     /// A thread that waits for the outcome.
-    Thread(Latch<Done<Bytes>>),
+    Thread(Latch<FaultResult<Bytes>>),
 }
 
 impl Recipient {
-    pub(super) fn callback(done: mcpl_result_callback, user: *mut c_void) -> Done<Self> {
+    pub(super) fn callback(done: mcpl_result_callback, user: *mut c_void) -> FaultResult<Self> {
         let done = done.ok_or_else(|| Fault::invalid("the callback is NULL"))?;
         Ok(Self::Callback(done, UserPointer::new(user)))
     }
@@ -77,7 +77,7 @@ impl Recipient {
 pub(super) struct PreparedRequest<'c> {
     client: &'c Client,
     number: u64,
-    report: Report,
+    report: OutcomeReporter,
     progress_gate: ProgressGate,
 }
 
@@ -109,7 +109,7 @@ impl ProgressGate {
 }
 
 /// Reports the outcome of a request to its recipient.
-struct Report {
+struct OutcomeReporter {
     recipient: Recipient,
     /// The handle, if C has one.
     token: Option<HandleToken>,
@@ -123,7 +123,7 @@ impl<'c> PreparedRequest<'c> {
     /// # Errors
     /// The client is closed; too many requests are open.
     /// The client is closed; too many requests are open.
-    pub(super) fn new(client: &'c Client, recipient: Recipient) -> Done<Self> {
+    pub(super) fn new(client: &'c Client, recipient: Recipient) -> FaultResult<Self> {
         let connection = client.kernel().connection();
         let number = connection.next_number();
         let entered = client.owner().enter();
@@ -138,7 +138,7 @@ impl<'c> PreparedRequest<'c> {
         Ok(Self {
             client,
             number,
-            report: Report {
+            report: OutcomeReporter {
                 recipient,
                 token,
                 progress: None,
@@ -170,7 +170,7 @@ impl<'c> PreparedRequest<'c> {
     }
 
     /// Starts the request on the I/O thread. Returns its number, to cancel it by.
-    pub(super) fn start(self, work: Work) -> u64 {
+    pub(super) fn start(self, work: OutcomeFuture) -> u64 {
         let running = self.client.kernel().connection().requests_in_flight();
         running.enter(self.number);
         let runtime = self.client.owner().library().handle();
@@ -181,10 +181,10 @@ impl<'c> PreparedRequest<'c> {
     /// Starts the request and waits for the outcome, which the latch receives.
     pub(super) fn wait(
         self,
-        work: Work,
+        work: OutcomeFuture,
         waiter: &Waiter<'_>,
-        latch: &Latch<Done<Bytes>>,
-    ) -> Done<Bytes> {
+        latch: &Latch<FaultResult<Bytes>>,
+    ) -> FaultResult<Bytes> {
         let (client, progress_gate) = (self.client, self.progress_gate.clone());
         let number = self.start(work);
         match waiter.wait(latch, None) {
@@ -205,7 +205,7 @@ impl<'c> PreparedRequest<'c> {
     }
 }
 
-impl OutcomeRecipient for Report {
+impl OutcomeRecipient for OutcomeReporter {
     fn settle(self, outcome: Outcome) {
         let Self {
             recipient,
@@ -235,7 +235,7 @@ impl OutcomeRecipient for Report {
 }
 
 impl Recipient {
-    fn receive(self, token: Option<HandleToken>, outcome: Done<Bytes>) {
+    fn receive(self, token: Option<HandleToken>, outcome: FaultResult<Bytes>) {
         let (done, user) = match self {
             Self::Callback(done, user) => (done, user.pointer()),
             Self::Thread(latch) => return latch.set(outcome),

@@ -5,7 +5,7 @@ use std::ffi::{c_char, c_void};
 use mcpline::foreign::options::{CallOptions, read};
 use mcpline::protocol::vocabulary::Progress;
 
-use crate::status::{Done, Fault};
+use crate::status::{Fault, FaultResult};
 use crate::text;
 
 use super::request_handle::mcpl_request;
@@ -113,7 +113,9 @@ pub(super) type GivenOptions = (CallOptions, Option<ProgressCallback>);
 /// # Safety
 ///
 /// `options` is `NULL` or begins with its size; its `json` is `NULL` or a string that ends with a zero byte.
-pub(super) unsafe fn read_options(options: *const mcpl_request_options) -> Done<GivenOptions> {
+pub(super) unsafe fn read_options(
+    options: *const mcpl_request_options,
+) -> FaultResult<GivenOptions> {
     if options.is_null() {
         return Ok((CallOptions::default(), None));
     }
@@ -170,7 +172,7 @@ mod tests {
         }
     }
 
-    fn given(options: &mcpl_request_options) -> Done<CallOptions> {
+    fn given(options: &mcpl_request_options) -> FaultResult<CallOptions> {
         // SAFETY: the size is set.
         unsafe { read_options(options) }.map(|(options, _)| options)
     }

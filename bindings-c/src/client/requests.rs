@@ -7,11 +7,13 @@ use mcpline::protocol::wire::{JsonKind, Raw};
 
 use crate::callback_tracker::Latch;
 use crate::executor;
-use crate::status::{Done, Fault, entry, mcpl_status};
-use crate::text::{self, Out, put};
+use crate::status::{Fault, FaultResult, entry, mcpl_status};
+use crate::text::{self, OutString, put};
 
 use super::handle::{Client, mcpl_client};
-use super::request_handle::{PreparedRequest, Recipient, Work, mcpl_request, mcpl_result_callback};
+use super::request_handle::{
+    OutcomeFuture, PreparedRequest, Recipient, mcpl_request, mcpl_result_callback,
+};
 use super::request_options::{mcpl_request_options, read_options};
 
 /// Sends a command and waits for its outcome.
@@ -24,10 +26,10 @@ pub(super) unsafe fn wait(
     options: *const mcpl_request_options,
     result: *mut *mut c_char,
     result_length: *mut usize,
-    command: &dyn Fn() -> Done<ClientCommand>,
+    command: &dyn Fn() -> FaultResult<ClientCommand>,
 ) -> mcpl_status {
     // SAFETY: guaranteed by the caller.
-    let out = unsafe { Out::new(result, result_length) };
+    let out = unsafe { OutString::new(result, result_length) };
     entry(|| {
         let client = Client::get(client)?;
         executor::may_wait()?;
@@ -52,7 +54,7 @@ pub(super) unsafe fn begin(
     options: *const mcpl_request_options,
     (done, user): (mcpl_result_callback, *mut c_void),
     request: *mut *mut mcpl_request,
-    command: &dyn Fn() -> Done<ClientCommand>,
+    command: &dyn Fn() -> FaultResult<ClientCommand>,
 ) -> mcpl_status {
     // SAFETY: guaranteed by the caller.
     unsafe { put(request, std::ptr::null_mut()) };
@@ -79,7 +81,7 @@ unsafe fn prepare<'c>(
     recipient: Recipient,
     options: *const mcpl_request_options,
     command: ClientCommand,
-) -> Done<(PreparedRequest<'c>, Work)> {
+) -> FaultResult<(PreparedRequest<'c>, OutcomeFuture)> {
     // SAFETY: guaranteed by the caller.
     let (options, progress) = unsafe { read_options(options)? };
     let mut options = client.kernel().options(options)?;
@@ -94,7 +96,11 @@ unsafe fn prepare<'c>(
 /// # Safety
 ///
 /// As for [`text::bytes`].
-pub(super) unsafe fn object(what: &str, json: *const c_char, length: usize) -> Done<Option<Raw>> {
+pub(super) unsafe fn object(
+    what: &str,
+    json: *const c_char,
+    length: usize,
+) -> FaultResult<Option<Raw>> {
     // SAFETY: guaranteed by the caller.
     let json = unsafe { text::optional_json(what, json, length)? };
     match json {
@@ -114,7 +120,7 @@ unsafe fn any_request(
     method: *const c_char,
     params: *const c_char,
     length: usize,
-) -> Done<ClientCommand> {
+) -> FaultResult<ClientCommand> {
     // SAFETY: guaranteed by the caller.
     unsafe {
         let params = object("the parameters", params, length)?;
@@ -133,7 +139,7 @@ unsafe fn named(
     name: *const c_char,
     arguments: *const c_char,
     length: usize,
-) -> Done<ClientCommand> {
+) -> FaultResult<ClientCommand> {
     // SAFETY: guaranteed by the caller.
     let (name, arguments) = unsafe {
         let arguments = object("the arguments", arguments, length)?;
@@ -151,7 +157,7 @@ unsafe fn named(
 /// # Safety
 ///
 /// As for [`text::name`].
-unsafe fn read_resource_command(uri: *const c_char) -> Done<ClientCommand> {
+unsafe fn read_resource_command(uri: *const c_char) -> FaultResult<ClientCommand> {
     // SAFETY: guaranteed by the caller.
     let uri = Raw::string(unsafe { text::name("the URI", uri)? });
     let params = Raw::from_trusted(format!(r#"{{"uri":{uri}}}"#));
@@ -161,7 +167,7 @@ unsafe fn read_resource_command(uri: *const c_char) -> Done<ClientCommand> {
 /// # Safety
 ///
 /// As for [`text::bytes`].
-unsafe fn completion(params: *const c_char, length: usize) -> Done<ClientCommand> {
+unsafe fn completion(params: *const c_char, length: usize) -> FaultResult<ClientCommand> {
     // SAFETY: guaranteed by the caller.
     let params = unsafe { object("the parameters", params, length)? };
     let params = params.ok_or_else(|| Fault::invalid("the parameters are NULL"))?;

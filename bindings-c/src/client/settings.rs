@@ -13,14 +13,14 @@ use serde_json::{Map, Value};
 
 use crate::event_loop::{Loop, mcpl_loop};
 use crate::server::{Server, decoded, mcpl_server};
-use crate::status::{Done, Fault, entry, mcpl_status};
+use crate::status::{Fault, FaultResult, entry, mcpl_status};
 use crate::text;
 
 use super::handle::{Client, mcpl_client};
 use super::request_options::seconds;
 
 /// Sets the options of the core and the client's description. Invalid options change nothing.
-fn set_options(configuration: &mut ClientConfiguration, options: &str) -> Done {
+fn set_options(configuration: &mut ClientConfiguration, options: &str) -> FaultResult {
     let mut options: Map<String, Value> = read("the options", options.as_bytes())?;
     let mut object = |name: &str| match options.remove(name) {
         Some(Value::Object(members)) => Ok(members),
@@ -57,14 +57,17 @@ fn set_options(configuration: &mut ClientConfiguration, options: &str) -> Done {
 
 /// Returns the target for a URL, with options as JSON.
 #[cfg(feature = "http")]
-pub(super) fn url_target(url: &str, options: Option<&str>) -> Done<Target> {
+pub(super) fn url_target(url: &str, options: Option<&str>) -> FaultResult<Target> {
     let options = options.unwrap_or("{}").as_bytes();
     Ok(Target::read("url", OsString::from(url), options)?)
 }
 
 /// Returns the target for a program and its arguments, with options as JSON.
 #[cfg(feature = "stdio")]
-pub(super) fn program_target(mut command: Vec<String>, options: Option<&str>) -> Done<Target> {
+pub(super) fn program_target(
+    mut command: Vec<String>,
+    options: Option<&str>,
+) -> FaultResult<Target> {
     if command.is_empty() {
         return Err(Fault::invalid(
             "the command is empty: its first element must be the program",
@@ -89,7 +92,7 @@ pub(super) fn program_target(mut command: Vec<String>, options: Option<&str>) ->
 }
 
 /// Sets the target. The previous one is released without a lock held.
-pub(super) fn set_target(client: &Client, target: Target) -> Done {
+pub(super) fn set_target(client: &Client, target: Target) -> FaultResult {
     let before = client.configure(|configuration| Ok(configuration.target.replace(target)));
     before.map(drop)
 }
@@ -524,7 +527,7 @@ mod tests {
     use super::*;
     use crate::status::mcpl_status::MCPL_USAGE_ERROR;
 
-    fn refused<T>(outcome: Done<T>) -> String {
+    fn refused<T>(outcome: FaultResult<T>) -> String {
         let fault = outcome.err().unwrap();
         assert_eq!(fault.status, MCPL_USAGE_ERROR);
         fault.message

@@ -4,8 +4,8 @@ use std::ffi::c_char;
 
 use mcpline::protocol::wire::JsonKind;
 
-use crate::status::{Done, Fault, entry, mcpl_status};
-use crate::text::{Out, allocate_string, bytes, name, put};
+use crate::status::{Fault, FaultResult, entry, mcpl_status};
+use crate::text::{OutString, allocate_string, bytes, name, put};
 
 use super::value::Value;
 
@@ -45,7 +45,7 @@ impl From<JsonKind> for mcpl_json_kind {
 /// # Safety
 ///
 /// As for [`bytes`].
-unsafe fn value<'t>(json: *const c_char, length: usize) -> Done<Value<'t>> {
+unsafe fn value<'t>(json: *const c_char, length: usize) -> FaultResult<Value<'t>> {
     if json.is_null() {
         return Err(Fault::invalid("the JSON is NULL"));
     }
@@ -58,7 +58,11 @@ unsafe fn value<'t>(json: *const c_char, length: usize) -> Done<Value<'t>> {
 /// # Safety
 ///
 /// As for [`bytes`] and [`name`].
-unsafe fn found<'t>(json: *const c_char, length: usize, pointer: *const c_char) -> Done<Value<'t>> {
+unsafe fn found<'t>(
+    json: *const c_char,
+    length: usize,
+    pointer: *const c_char,
+) -> FaultResult<Value<'t>> {
     // SAFETY: guaranteed by the caller.
     unsafe { value(json, length)?.find(name("the pointer", pointer)?) }
 }
@@ -216,7 +220,12 @@ pub unsafe extern "C" fn mcpl_json_string(
 ) -> mcpl_status {
     entry(|| {
         // SAFETY: the caller upholds the contract in the header.
-        let (out, value) = unsafe { (Out::new(text, text_length), found(json, length, pointer)?) };
+        let (out, value) = unsafe {
+            (
+                OutString::new(text, text_length),
+                found(json, length, pointer)?,
+            )
+        };
         out.write_string(value.string()?.as_bytes());
         Ok(())
     })

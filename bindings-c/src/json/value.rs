@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use mcpline::protocol::wire::{JsonKind, RawRef};
 
 use crate::status::mcpl_status::MCPL_NOT_FOUND;
-use crate::status::{Done, Fault};
+use crate::status::{Fault, FaultResult};
 
 /// A JSON text in the caller's memory, validated once.
 pub(crate) struct Value<'t> {
@@ -14,7 +14,7 @@ pub(crate) struct Value<'t> {
 
 impl<'t> Value<'t> {
     /// Validates a JSON text.
-    pub(crate) fn new(json: &'t [u8]) -> Done<Self> {
+    pub(crate) fn new(json: &'t [u8]) -> FaultResult<Self> {
         match RawRef::parse(json) {
             Ok(raw) => Ok(Self { raw }),
             Err(error) => Err(Fault::invalid(format!("not valid JSON: {error}"))),
@@ -31,7 +31,7 @@ impl<'t> Value<'t> {
     }
 
     /// Returns the value that a JSON pointer (RFC 6901) refers to.
-    pub(crate) fn find(self, pointer: &str) -> Done<Self> {
+    pub(crate) fn find(self, pointer: &str) -> FaultResult<Self> {
         if pointer.is_empty() {
             return Ok(self);
         }
@@ -53,7 +53,7 @@ impl<'t> Value<'t> {
     }
 
     /// Returns a whole number in any notation: `1`, `1.0`, `1e0`.
-    pub(crate) fn int64(&self) -> Done<i64> {
+    pub(crate) fn int64(&self) -> FaultResult<i64> {
         if let Ok(number) = self.raw.decode::<i64>() {
             return Ok(number);
         }
@@ -70,25 +70,25 @@ impl<'t> Value<'t> {
         )))
     }
 
-    pub(crate) fn double(&self) -> Done<f64> {
+    pub(crate) fn double(&self) -> FaultResult<f64> {
         self.expect(JsonKind::Number)?;
         let number = self.raw.decode::<f64>();
         number.map_err(|_| Fault::invalid(format!("{} does not fit into a double", self.text())))
     }
 
-    pub(crate) fn bool(&self) -> Done<bool> {
+    pub(crate) fn bool(&self) -> FaultResult<bool> {
         self.expect(JsonKind::Bool)?;
         Ok(self.raw.as_bytes() == b"true")
     }
 
     /// Returns the text of a string, with its escapes decoded.
-    pub(crate) fn string(&self) -> Done<Cow<'t, str>> {
+    pub(crate) fn string(&self) -> FaultResult<Cow<'t, str>> {
         self.expect(JsonKind::String)?;
         Ok(self.raw.string_value().unwrap_or_default())
     }
 
     /// Returns the number of members or elements.
-    pub(crate) fn count(&self) -> Done<usize> {
+    pub(crate) fn count(&self) -> FaultResult<usize> {
         match (self.raw.members(), self.raw.elements()) {
             (Some(members), _) => Ok(members.count()),
             (_, Some(elements)) => Ok(elements.count()),
@@ -97,7 +97,7 @@ impl<'t> Value<'t> {
     }
 
     /// Returns the member, with its name, or the element at an index.
-    pub(crate) fn item(self, index: usize) -> Done<(Option<String>, Self)> {
+    pub(crate) fn item(self, index: usize) -> FaultResult<(Option<String>, Self)> {
         let item = match (self.raw.members(), self.raw.elements()) {
             (Some(mut members), _) => {
                 let member = members.nth(index);
@@ -115,7 +115,7 @@ impl<'t> Value<'t> {
         String::from_utf8_lossy(self.bytes())
     }
 
-    fn expect(&self, kind: JsonKind) -> Done<()> {
+    fn expect(&self, kind: JsonKind) -> FaultResult<()> {
         match self.kind() == kind {
             true => Ok(()),
             false => Err(self.unlike(name_of(kind))),
@@ -143,7 +143,7 @@ fn name_of(kind: JsonKind) -> &'static str {
 }
 
 /// Decodes a token of a pointer: `~1` is a slash, `~0` a tilde, and any other use of `~` is an error.
-fn unescaped<'p>(pointer: &str, token: &'p str) -> Done<Cow<'p, str>> {
+fn unescaped<'p>(pointer: &str, token: &'p str) -> FaultResult<Cow<'p, str>> {
     if !token.contains('~') {
         return Ok(Cow::Borrowed(token));
     }
@@ -193,7 +193,7 @@ mod tests {
         Ok(std::str::from_utf8(found.bytes()).unwrap())
     }
 
-    fn refusal<T>(outcome: Done<T>) -> (mcpl_status, String) {
+    fn refusal<T>(outcome: FaultResult<T>) -> (mcpl_status, String) {
         let fault = outcome.err().unwrap();
         (fault.status, fault.message)
     }

@@ -3,7 +3,7 @@
 use std::ffi::{c_char, c_void};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use crate::status::{Done, Fault, entry, entry_or, mcpl_status};
+use crate::status::{Fault, FaultResult, entry, entry_or, mcpl_status};
 use crate::text::{MCPL_AUTO_LENGTH, NulTerminatedText, bytes, json, name, put, text};
 
 use super::writer::Writer;
@@ -63,7 +63,7 @@ unsafe fn write(json: *mut mcpl_json, write: impl FnOnce(&mut Writer)) {
 }
 
 /// Writes an argument, or records why it is invalid.
-fn put_given<T>(to: &mut Writer, given: Done<T>, put: impl FnOnce(&mut Writer, T)) {
+fn put_given<T>(to: &mut Writer, given: FaultResult<T>, put: impl FnOnce(&mut Writer, T)) {
     match given {
         Ok(given) => put(to, given),
         Err(fault) => to.fail(fault.message),

@@ -20,7 +20,7 @@ use napi::bindgen_prelude::JsValue;
 use napi::{Env, JsString, Result};
 use napi_derive::napi;
 
-use crate::channel::{Channels, Opener};
+use crate::channel::{ChannelOpener, Channels};
 use crate::failure::Failure;
 use crate::hub::{Event, PromiseOutcome, Shared};
 use crate::open_calls::object_of;
@@ -113,7 +113,7 @@ impl Client {
         settings: String,
         channels: &Channels,
     ) -> Result<Self> {
-        let opener: Arc<dyn OpenChannel> = Arc::new(Opener(channels.open()));
+        let opener: Arc<dyn OpenChannel> = Arc::new(ChannelOpener(channels.open()));
         Self::make(clients, number, &offer, &settings, opener.into())
     }
 

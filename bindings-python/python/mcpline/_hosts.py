@@ -246,7 +246,7 @@ def _nothing(_: Any) -> bytes:
     return b"{}"
 
 
-def _fail(answer: _native.Answer, method: str, error: BaseException) -> None:
+def _fail(answer: _native.InputResponseSender, method: str, error: BaseException) -> None:
     """Answer with an error: an `RpcError` goes to the server, any other exception to the log.
 
     The error of a request that resolves an extension's result goes to the caller, with all its facts.
@@ -316,7 +316,7 @@ class LoopHost:
         return task
 
     def input_request(
-        self, number: int, method: str, params: bytes | None, answer: _native.Answer, waiting: object
+        self, number: int, method: str, params: bytes | None, answer: _native.InputResponseSender, waiting: object
     ) -> None:
         """Begin to answer a request. `waiting` is released when the handler runs or, in a thread, has returned."""
         self._answering[number] = self._task(self._answer(number, method, params, answer, waiting))
@@ -328,7 +328,7 @@ class LoopHost:
             task.cancel()
 
     async def _answer(
-        self, number: int, method: str, params: bytes | None, answer: _native.Answer, waiting: object
+        self, number: int, method: str, params: bytes | None, answer: _native.InputResponseSender, waiting: object
     ) -> None:
         try:
             try:
@@ -426,7 +426,7 @@ class ThreadHost:
             channel.end()
 
     def input_request(
-        self, number: int, method: str, params: bytes | None, answer: _native.Answer, waiting: object
+        self, number: int, method: str, params: bytes | None, answer: _native.InputResponseSender, waiting: object
     ) -> None:
         """Begin to answer a request in a new thread. `waiting` is released when the thread ends."""
         import threading
@@ -437,7 +437,7 @@ class ThreadHost:
     def withdraw(self, number: int) -> None:
         """Do nothing: the handler's thread cannot be cancelled, and its answer is ignored."""
 
-    def _answer(self, method: str, params: bytes | None, answer: _native.Answer) -> None:
+    def _answer(self, method: str, params: bytes | None, answer: _native.InputResponseSender) -> None:
         try:
             try:
                 handle, write = self._handlers.request_handler(method, params)

@@ -137,7 +137,7 @@ def resource(
 
     encode_data = _results.data_encoder(function.returns)
 
-    def convert(value: Any, read_uri: str) -> bytes | _native.InputRequiredReply | _native.Extended:
+    def convert(value: Any, read_uri: str) -> bytes | _native.InputRequiredReply | _native.ExtendedReply:
         return _results.contents(value, read_uri, mime_type, encode_data)
 
     plan = _plan(

@@ -159,7 +159,7 @@ class ToolResults:
         elif len(items := typing.get_args(returns)) == 1:
             self._encode_item = data_encoder(items[0])
 
-    def convert(self, value: Any) -> ToolReply | _native.InputRequiredReply | _native.Extended:
+    def convert(self, value: Any) -> ToolReply | _native.InputRequiredReply | _native.ExtendedReply:
         """Encode one result."""
         if isinstance(value, ToolResult):
             return _explicit(value)
@@ -279,7 +279,7 @@ def _media_block(data: bytes) -> Any:
 
 def contents(
     value: Any, uri: str, mime_type: str | None, encode_data: Callable[[Any], bytes]
-) -> bytes | _native.InputRequiredReply | _native.Extended:
+) -> bytes | _native.InputRequiredReply | _native.ExtendedReply:
     """Encode the contents of a resource. `encode_data`: the encoder of what is neither text nor media."""
     if isinstance(value, InputRequired):
         return input_required(value)
@@ -331,7 +331,7 @@ def resources(value: Any) -> bytes:
     return _encode(list(value))
 
 
-def messages(value: Any) -> bytes | _native.InputRequiredReply | _native.Extended:
+def messages(value: Any) -> bytes | _native.InputRequiredReply | _native.ExtendedReply:
     """Encode the messages of a prompt."""
     if isinstance(value, InputRequired):
         return input_required(value)
@@ -360,7 +360,7 @@ def complete(value: Any) -> tuple[list[str], int | None, bool | None]:
     return [str(item) for item in value], None, None
 
 
-def result_object(value: Any) -> bytes | _native.InputRequiredReply | _native.Extended:
+def result_object(value: Any) -> bytes | _native.InputRequiredReply | _native.ExtendedReply:
     """Encode the result of a custom request."""
     if isinstance(value, InputRequired):
         return input_required(value)
@@ -369,9 +369,9 @@ def result_object(value: Any) -> bytes | _native.InputRequiredReply | _native.Ex
     return _json.encode_object(value)
 
 
-def extended(value: ExtendedResult) -> _native.Extended:
+def extended(value: ExtendedResult) -> _native.ExtendedReply:
     """Encode a result of an extension's result type."""
-    return _native.Extended(_json.encode_object({**value.members, "resultType": value.result_type}))
+    return _native.ExtendedReply(_json.encode_object({**value.members, "resultType": value.result_type}))
 
 
 def input_required(value: InputRequired) -> _native.InputRequiredReply:

@@ -218,7 +218,9 @@ def sync_call(name: str, function: Callable[[Any, Any], Any]) -> Callable[..., A
     return call
 
 
-def _encoded(name: str, request: MiddlewareRequest[Any], value: Any) -> bytes | _results.ToolReply | _native.Extended:
+def _encoded(
+    name: str, request: MiddlewareRequest[Any], value: Any
+) -> bytes | _results.ToolReply | _native.ExtendedReply:
     """Encode what a middleware returned: a whole result, or what a tool may return.
 
     Raises:

@@ -20,7 +20,7 @@ use crate::runtime::Runtime;
 use crate::wakeup_fd::WakeupFd;
 
 use super::channel::Channel;
-use super::events::{Answer, Host};
+use super::events::{Host, InputResponseSender};
 use super::failure::{self, ClientFutureValue};
 
 /// An event that must be handled in Python.
@@ -33,7 +33,7 @@ pub(super) enum Event {
     InputRequest {
         host: Arc<Host>,
         request: HostInputRequest,
-        answer: Answer,
+        answer: InputResponseSender,
     },
     /// An input request was cancelled.
     Withdrawn { host: Arc<Host>, number: u64 },

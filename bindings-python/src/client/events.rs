@@ -35,13 +35,13 @@ impl Host {
 
 /// Takes the answer to an input request, which is abandoned if this is dropped first.
 #[pyclass(frozen, module = "mcpline._native")]
-pub(crate) struct Answer {
+pub(crate) struct InputResponseSender {
     requests: Arc<InputRequests>,
     number: u64,
 }
 
 #[pymethods]
-impl Answer {
+impl InputResponseSender {
     /// Answers with a result, as JSON.
     fn finish(&self, result: &Bound<'_, PyBytes>) {
         self.requests.answer(self.number, Ok(trusted(result)));
@@ -71,7 +71,7 @@ impl Answer {
     }
 }
 
-impl Drop for Answer {
+impl Drop for InputResponseSender {
     fn drop(&mut self) {
         self.requests.abandon(self.number);
     }
@@ -85,7 +85,7 @@ pub(super) struct Events {
 
 impl ClientEvents for Events {
     fn input_request(&self, requests: &Arc<InputRequests>, request: HostInputRequest) {
-        let answer = Answer {
+        let answer = InputResponseSender {
             requests: requests.clone(),
             number: request.number,
         };

@@ -30,7 +30,7 @@ pub(crate) use channel::Channel;
 pub(crate) use config_file::configured_server;
 pub(crate) use cursors::Cursors;
 pub(crate) use event_queue::{HeldBacklogSlot, LoopQueue};
-pub(crate) use events::Answer;
+pub(crate) use events::InputResponseSender;
 pub(crate) use failure::error_examples;
 pub(crate) use handle::Client;
 pub(crate) use options::SentRequest;
