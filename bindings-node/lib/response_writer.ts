@@ -88,7 +88,7 @@ export class ResponseWriter implements Recipient {
       response.writeHead(status, headers);
     } catch (error) {
       // A handler of a route has set a header that this server does not accept.
-      warn(`a response cannot be sent: ${errorText(error)}`, error);
+      warn(`cannot send the headers of a response: ${errorText(error)}`, error);
       response.destroy();
       if (!isComplete) {
         this.exchange.close();

@@ -391,7 +391,10 @@ pub extern "C" fn mcpline_fail_handler_call(number: u64) {
         ..
     }) = open
     {
-        let error = HandlerError::Internal("the outcome of the handler could not be read".into());
+        let error = HandlerError::Internal(
+            "the handler's call or result could not be passed on: the JVM may be out of memory"
+                .into(),
+        );
         let queue = handler.queue.clone();
         queue.push(IoAction::Reply(call, Err(error)));
     }

@@ -40,9 +40,9 @@ def start(server: Server, transport: str, options: dict[str, Any], *, has_own_lo
     os.environ.pop("MCPLINE_WORKER", None)
     message = serving.startup_message
     if message is not None:
-        from . import _startup
+        from . import _startup_message
 
-        _startup.announce(message, to_stderr=transport == "stdio")
+        _startup_message.announce(message, to_stderr=transport == "stdio")
     return serving
 
 

@@ -156,7 +156,9 @@ async fn read(mut stream: UnixStream, subscribers: &MemorySharing) -> io::Result
         while let Some(length) = buffer.first_chunk().map(|bytes| u32::from_le_bytes(*bytes)) {
             let length = length as usize;
             if length > MAX_MESSAGE_BYTES {
-                return Err(io::Error::other("a message is too large"));
+                return Err(io::Error::other(format!(
+                    "a message of {length} bytes exceeds {MAX_MESSAGE_BYTES} bytes"
+                )));
             }
             if buffer.len() < 4 + length {
                 break;

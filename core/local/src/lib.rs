@@ -33,11 +33,11 @@ mod inbox;
 #[cfg(unix)]
 mod limits;
 #[cfg(unix)]
+mod operation_queue;
+#[cfg(unix)]
 mod outbox;
 #[cfg(unix)]
 mod peers;
-#[cfg(unix)]
-mod queue;
 #[cfg(unix)]
 mod readers;
 #[cfg(unix)]

@@ -76,7 +76,7 @@ mod unix {
     use crate::directory::ServiceDirectory;
     use crate::error::LocalError;
     use crate::limits::{OPERATION_TIMEOUT, WARNINGS};
-    use crate::queue::{Operation, Queue, Reply};
+    use crate::operation_queue::{Operation, Queue, Reply};
     use crate::sessions::Expiry;
     use crate::worker;
 

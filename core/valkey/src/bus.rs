@@ -236,7 +236,7 @@ impl Listener {
             tracing::warn!(
                 bytes = found.next_bytes,
                 suppressed,
-                "dropped a message of another process: it cannot be read within the timeout"
+                "dropped a message of another process: it is too large to be read from Valkey within the timeout"
             );
         }
         next

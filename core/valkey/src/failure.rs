@@ -21,7 +21,7 @@ pub(crate) enum Failure {
     #[error("Valkey refuses writes at present: {0}")]
     Unavailable(String),
     /// The server does not know a script, because it was restarted or a replica was promoted.
-    #[error("Valkey does not know a script: {0}")]
+    #[error("Valkey has lost a script, as after a restart or a failover: {0}")]
     UnknownScript(String),
     /// The server refuses the operation.
     #[error("Valkey refuses an operation: {0}")]

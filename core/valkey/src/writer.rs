@@ -19,7 +19,7 @@ use crate::limits::{
     MAX_SESSION_STREAMS, MAX_STREAM_BYTES, MAX_STREAM_EVENTS, MAX_TIMEOUTS, REMOVED_LIFETIME,
     STREAM_LIFETIME,
 };
-use crate::queue::{Entry, Operation, Queue, report_outcome};
+use crate::operation_queue::{Entry, Operation, Queue, report_outcome};
 use crate::scripts::{LoadedScript, ScriptCall};
 
 /// Writes batches of the queue, one after the other, until the queue is closed. Operations that fail for a temporary

@@ -226,7 +226,7 @@ fn select<'a>(
     let mut candidates = enabled();
     match (candidates.next(), candidates.next()) {
         (Some((name, entry)), None) => Ok((name, entry)),
-        (None, _) => Err("has no server that is not disabled".to_owned()),
+        (None, _) => Err("has no enabled server".to_owned()),
         (Some(_), Some(_)) => Err(format!(
             "has several servers, name one of them: {}",
             names()

@@ -195,7 +195,7 @@ impl Handlers {
             checked.map_err(|error| refused(&method, error))?;
             let answer = call_host(request_handler, request, alive).await?;
             if answer.kind() != JsonKind::Object {
-                return Err(invalid(&method, "must be an object"));
+                return Err(invalid(&method, "it must be an object"));
             }
             match answer.member("_meta").map(|given| checks::meta(&given)) {
                 None | Some(Ok(None)) => {}

@@ -102,8 +102,9 @@ fn patch<T: Serialize + DeserializeOwned>(
 }
 
 fn merged<T: Serialize + DeserializeOwned>(definition: &T, patch: &JsonObject) -> Result<T, Error> {
-    let unreadable =
-        |error: serde_json::Error| Error::usage(format!("the changes can't be read: {error}"));
+    let unreadable = |error: serde_json::Error| {
+        Error::usage(format!("the changed definition is not valid: {error}"))
+    };
     let mut members = serde_json::to_value(definition).map_err(unreadable)?;
     for (name, value) in patch {
         match members.as_object_mut() {

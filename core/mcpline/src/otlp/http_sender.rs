@@ -93,7 +93,9 @@ impl OtelHttpClient for HttpSender {
         Self: 'future,
     {
         if self.is_closed.load(Ordering::Acquire) {
-            return Box::pin(std::future::ready(Err("the exporter has ended".into())));
+            return Box::pin(std::future::ready(Err(
+                "the span exporter was shut down".into()
+            )));
         }
         let (client, headers) = (self.client.clone(), self.headers.clone());
         let sent = self.handle.spawn(async move {

@@ -31,7 +31,6 @@ use super::call::CallState;
 use super::client_notifications::{self, ClientNotification, RunningNotificationHandlers};
 use super::dispatch;
 use super::input_requests::InputResponseCallback;
-use super::matching::{InterruptOnDrop, Subscribable, SubscribedUris};
 use super::open_session::OpenSession;
 use super::permission;
 use super::request_info::HttpInfo;
@@ -39,6 +38,7 @@ use super::request_log::{RequestOutcome, RunningRequest};
 use super::request_span::RequestSpan;
 use super::state::SessionValues;
 use super::traffic::{self, TrafficOrigin, TransportKind};
+use super::uri_matching::{InterruptOnDrop, Subscribable, SubscribedUris};
 
 #[cfg(test)]
 mod tests;

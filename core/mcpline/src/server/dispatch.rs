@@ -29,7 +29,6 @@ use super::finish_call::{respond_error, respond_result};
 use super::input_requests::{self, InputRecord, Retry, RetryDisposition};
 use super::item_list::Item;
 use super::list_pages;
-use super::matching::{self, Matched};
 use super::middleware;
 use super::mounts::source_of;
 use super::offloaded_validation;
@@ -39,6 +38,7 @@ use super::reply::{ResultEnvelope, ToolReply, write_tool};
 use super::request_info::HttpInfo;
 use super::request_log::RequestOutcome;
 use super::request_span::RequestSpan;
+use super::uri_matching::{self, Matched};
 
 /// Why a request is not dispatched.
 enum Refusal {
@@ -490,7 +490,7 @@ fn resource(
         require_scopes(current_request, &entry.options.scopes)?;
         return Ok(Some((Target::Resource(entry.clone()), Raw::EMPTY_OBJECT)));
     }
-    match matching::template_inline(registry, &uri) {
+    match uri_matching::template_inline(registry, &uri) {
         Some(matched) => template(current_request, &uri, matched).map(Some),
         None => Ok(None),
     }
@@ -514,7 +514,7 @@ fn read_on_offload_thread(
     let runtime = current_request.connection.runtime().clone();
     let peer = current_request.connection.client().peer;
     background::spawn(&runtime, async move {
-        let matched = matching::find_template_offloaded(registry, &uri, peer, interrupt).await;
+        let matched = uri_matching::find_template_offloaded(registry, &uri, peer, interrupt).await;
         let begun = matched
             .map_err(Refusal::from)
             .and_then(|matched| template(&current_request, &uri, matched))

@@ -37,7 +37,6 @@ mod input_requests;
 mod input_response_check;
 mod item_list;
 mod list_pages;
-mod matching;
 #[cfg(feature = "metrics")]
 mod metrics;
 #[cfg(not(feature = "metrics"))]
@@ -77,6 +76,7 @@ mod tool_transform;
 pub(crate) mod traffic;
 mod typed_handlers;
 mod typed_input_requests;
+mod uri_matching;
 mod url_elicitation_required;
 
 use std::collections::hash_map::Entry;

@@ -74,7 +74,7 @@ pub fn prepare_input_response(
         return None;
     }
     let Ok(members) = answer.decode::<JsonObject>() else {
-        return Some(Err("must be an object".to_owned()));
+        return Some(Err("it must be an object".to_owned()));
     };
     if input == Some(InputMethod::Elicit) {
         return prepare_elicit_result(params, answer, members, interrupt);

@@ -18,8 +18,8 @@ use super::super::feature_selection::FeatureSelection;
 use super::super::feature_source::FeatureSources;
 use super::super::inner::Inner;
 use super::super::item_list::Item;
-use super::super::matching;
 use super::super::registry::{Methods, Registry};
+use super::super::uri_matching;
 
 /// The feature that a request is for.
 #[derive(Clone)]
@@ -208,11 +208,11 @@ async fn template(
     uri: &str,
     peer: PeerId,
 ) -> Result<Option<Target>, RpcError> {
-    let matched = match matching::template_inline(registry, uri) {
+    let matched = match uri_matching::template_inline(registry, uri) {
         Some(matched) => matched,
         None => {
             let interrupt = Arc::new(AtomicBool::new(false));
-            matching::find_template_offloaded(registry.clone(), uri, peer, interrupt).await?
+            uri_matching::find_template_offloaded(registry.clone(), uri, peer, interrupt).await?
         }
     };
     let Some((entry, _)) = matched else {
