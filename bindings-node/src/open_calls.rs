@@ -16,19 +16,19 @@ use crate::outcome::parse_stringified;
 use crate::session_state::SessionNumber;
 
 /// Maximum number of open calls, which the low digits of a number distinguish. The core admits far fewer.
-const PLACES: usize = 1 << 20;
+const MAX_SLOTS: usize = 1 << 20;
 
 /// Open calls by number. A number combines a slot and how often that slot was used, so that the number of an ended call
 /// differs from those of later calls.
 #[derive(Default)]
 pub(crate) struct OpenCalls {
-    places: Vec<Slot>,
+    slots: Vec<Slot>,
     free: Vec<u32>,
 }
 
 #[derive(Default)]
 struct Slot {
-    taken: u32,
+    generation: u32,
     call: Option<OpenCall>,
 }
 
@@ -41,55 +41,55 @@ pub(crate) struct OpenCall {
 impl OpenCalls {
     /// Assigns a number to a call; returns the call if all are taken.
     pub(crate) fn open(&mut self, call: OpenCall) -> std::result::Result<f64, OpenCall> {
-        let place = match self.free.pop() {
-            Some(place) => place as usize,
-            None if self.places.len() < PLACES => {
-                self.places.push(Slot::default());
-                self.places.len() - 1
+        let slot = match self.free.pop() {
+            Some(slot) => slot as usize,
+            None if self.slots.len() < MAX_SLOTS => {
+                self.slots.push(Slot::default());
+                self.slots.len() - 1
             }
             None => return Err(call),
         };
-        let entry = &mut self.places[place];
-        entry.taken = entry.taken.wrapping_add(1);
+        let entry = &mut self.slots[slot];
+        entry.generation = entry.generation.wrapping_add(1);
         entry.call = Some(call);
-        Ok((u64::from(entry.taken) * PLACES as u64 + place as u64) as f64)
+        Ok((u64::from(entry.generation) * MAX_SLOTS as u64 + slot as u64) as f64)
     }
 
     /// Invalidates a number.
     pub(crate) fn take(&mut self, number: f64) -> Option<OpenCall> {
-        let place = self.place(number)?;
-        let call = self.places[place].call.take()?;
-        self.free.push(place as u32);
+        let slot = self.slot(number)?;
+        let call = self.slots[slot].call.take()?;
+        self.free.push(slot as u32);
         Some(call)
     }
 
     pub(crate) fn get(&self, number: f64) -> Option<&OpenCall> {
-        self.places[self.place(number)?].call.as_ref()
+        self.slots[self.slot(number)?].call.as_ref()
     }
 
     /// Returns whether a handler is still running whose call was cancelled.
     pub(crate) fn has_cancelled(&self) -> bool {
-        let mut open = self.places.iter().filter_map(|place| place.call.as_ref());
+        let mut open = self.slots.iter().filter_map(|slot| slot.call.as_ref());
         open.any(|open| open.call.context().is_cancelled())
     }
 
     pub(crate) fn take_all(&mut self) -> Vec<Call> {
         self.free.clear();
-        let places = std::mem::take(&mut self.places);
-        let open = places.into_iter().filter_map(|place| place.call);
+        let slots = std::mem::take(&mut self.slots);
+        let open = slots.into_iter().filter_map(|slot| slot.call);
         open.map(|open| open.call).collect()
     }
 
-    fn place(&self, number: f64) -> Option<usize> {
+    fn slot(&self, number: f64) -> Option<usize> {
         let number = number as u64;
-        let place = (number % PLACES as u64) as usize;
-        let entry = self.places.get(place)?;
-        (u64::from(entry.taken) == number / PLACES as u64).then_some(place)
+        let slot = (number % MAX_SLOTS as u64) as usize;
+        let entry = self.slots.get(slot)?;
+        (u64::from(entry.generation) == number / MAX_SLOTS as u64).then_some(slot)
     }
 }
 
-/// Returns attributes of a span as a JSON object.
-pub(crate) fn object_of(attributes: Vec<(&'static str, String)>) -> String {
+/// Returns names and values, such as the attributes of a span, as a JSON object.
+pub(crate) fn json_object(attributes: Vec<(&'static str, String)>) -> String {
     let members = attributes
         .into_iter()
         .map(|(name, value)| (name.to_owned(), value.into()));
@@ -233,7 +233,7 @@ impl Hub {
     #[napi(catch_unwind)]
     pub fn span_attributes(&self, call: f64) -> Option<String> {
         let attributes = foreign::span_attributes(&self.context(call)?);
-        Some(object_of(attributes))
+        Some(json_object(attributes))
     }
 
     /// Returns the number of the state of the client's session; the event `SessionEnded` has the same number.

@@ -10,7 +10,7 @@ use tokio::sync::oneshot;
 
 /// Maximum time to wait at the end for actions that were handed over. They are done at once, unless the thread is
 /// stuck.
-const SETTLING: Duration = Duration::from_secs(1);
+const DRAIN_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// A running I/O thread. It ends with the environment.
 pub(crate) struct Runtime {
@@ -65,7 +65,7 @@ impl Runtime {
             let _ = sender.send(());
         })));
         // Either they are done, or the thread is stuck or gone: there is nothing more to wait for.
-        let settled = receiver.recv_timeout(SETTLING);
+        let settled = receiver.recv_timeout(DRAIN_TIMEOUT);
         drop(self.stop.take());
         if let (Ok(()), Some(thread)) = (settled, self.thread.take()) {
             // A panic was reported by the thread itself.

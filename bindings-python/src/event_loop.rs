@@ -259,7 +259,7 @@ impl Loop {
         let this = slf.get();
         this.flush_scheduled.store(false, Ordering::Relaxed);
         this.hand_over();
-        this.settle(slf.py())
+        this.park_fresh(slf.py())
     }
 
     /// Hands over results immediately, for callers that are about to end their receiver.
@@ -465,7 +465,7 @@ impl Loop {
             Some(slot) => {
                 let slot = slot.bind(py);
                 let stepped = slot.get().resume(slot, next);
-                self.settle(py)?;
+                self.park_fresh(py)?;
                 stepped
             }
             None => self.start_task(slf, next),
@@ -514,7 +514,7 @@ impl Loop {
     }
 
     /// Keeps the newly parked tasks that no other code references, and ends the others.
-    fn settle(&self, py: Python<'_>) -> PyResult<()> {
+    fn park_fresh(&self, py: Python<'_>) -> PyResult<()> {
         loop {
             let Some(slot) = lock(&self.fresh).pop() else {
                 return Ok(());

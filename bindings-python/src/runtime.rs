@@ -16,7 +16,7 @@ use crate::io_driver_handoff::IoDriverHandoff;
 
 /// Maximum time to wait at the end for actions that were handed to the I/O thread. They are done at once, unless a
 /// handler that runs inline is stuck.
-const SETTLING: Duration = Duration::from_secs(1);
+const DRAIN_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// A running I/O thread. It ends when the last owner drops it.
 pub(crate) struct Runtime {
@@ -154,7 +154,7 @@ impl Runtime {
             // The thread belongs to the parent.
             return;
         }
-        self.settle(py);
+        self.drain_io_queue(py);
         self.shared.baton.stop();
         if let Some(thread) = lock(&self.thread).take() {
             // A panic was reported by the thread itself.
@@ -163,14 +163,14 @@ impl Runtime {
     }
 
     /// Waits until all actions that were handed over are done, for a limited time.
-    fn settle(&self, py: Python<'_>) {
+    fn drain_io_queue(&self, py: Python<'_>) {
         let (sender, receiver) = std::sync::mpsc::sync_channel(1);
         self.io_queue.push(IoAction::Run(Box::new(move || {
             // Fails if the wait has timed out.
             let _ = sender.send(());
         })));
         // Either they are done, or the thread is stuck or gone: there is nothing more to wait for.
-        let _ = py.detach(move || receiver.recv_timeout(SETTLING));
+        let _ = py.detach(move || receiver.recv_timeout(DRAIN_TIMEOUT));
     }
 }
 

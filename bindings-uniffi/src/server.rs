@@ -251,7 +251,7 @@ impl Server {
     }
 }
 
-async fn serve(core: mcpline::Server, transport: impl Transport, stop: Stop, ending: Ending) {
+async fn serve(core: mcpline::Server, transport: impl Transport, stop: Stop, ending: EndSender) {
     let end = core.serve_until(transport, stop).await;
     // There may be no reader left.
     let _ = ending.send(Some(end.map_err(Failure::from)));
@@ -259,7 +259,7 @@ async fn serve(core: mcpline::Server, transport: impl Transport, stop: Stop, end
 
 /// The end of a transport, once it has ended.
 type End = Option<Result<(), Failure>>;
-type Ending = watch::Sender<End>;
+type EndSender = watch::Sender<End>;
 
 /// What is known when a transport is ready.
 #[derive(Default)]
@@ -279,7 +279,7 @@ pub struct Serving {
 }
 
 impl Serving {
-    fn new(facts: TransportAddress, runtime: Arc<Runtime>) -> (Arc<Self>, Stop, Ending) {
+    fn new(facts: TransportAddress, runtime: Arc<Runtime>) -> (Arc<Self>, Stop, EndSender) {
         let stop = Stop::new();
         let (ending, ended) = watch::channel(None);
         let serving = Self {

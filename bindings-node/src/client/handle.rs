@@ -23,7 +23,7 @@ use napi_derive::napi;
 use crate::channel::{ChannelOpener, Channels};
 use crate::failure::Failure;
 use crate::hub::{Event, PromiseOutcome, Shared};
-use crate::open_calls::object_of;
+use crate::open_calls::json_object;
 use crate::server::{Server, read};
 use crate::text;
 
@@ -188,7 +188,7 @@ impl Client {
     #[napi(catch_unwind)]
     pub fn take_sent(&mut self, promise: u32) -> Option<String> {
         let sent = self.sent.remove(&promise)?;
-        Some(object_of(sent.attributes()))
+        Some(json_object(sent.attributes()))
     }
 
     /// Returns the id of the server's process, if the client has started it.
@@ -262,7 +262,7 @@ impl Client {
         let span = self.handle.input_requests().span(number as u64);
         let parent = span.parent.iter().flat_map(TraceContext::fields);
         let parent = parent.map(|(name, value)| (name, value.to_owned()));
-        let (attributes, parent) = (object_of(span.attributes), object_of(parent.collect()));
+        let (attributes, parent) = (json_object(span.attributes), json_object(parent.collect()));
         format!(r#"{{"attributes":{attributes},"parent":{parent}}}"#)
     }
 

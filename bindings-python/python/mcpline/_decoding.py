@@ -91,7 +91,7 @@ _local = _Local()
 _FAILED = object()
 
 
-class _Placeholder(type):
+class _PlaceholderMeta(type):
     """The class of placeholders. Every value is an instance: msgspec checks what the hooks return."""
 
     convert: Converter
@@ -104,7 +104,7 @@ class _Placeholder(type):
 
 def placeholder_type(name: str, convert: Converter | None = None) -> Any:
     """Return a new placeholder type. Its `convert` takes the JSON value, and whether to be strict about its type."""
-    return _Placeholder(name, (), {} if convert is None else {"convert": staticmethod(convert)})
+    return _PlaceholderMeta(name, (), {} if convert is None else {"convert": staticmethod(convert)})
 
 
 def hook(kind: Any, value: Any) -> Any:
@@ -118,7 +118,7 @@ def lax_hook(kind: Any, value: Any) -> Any:
 
 
 def _convert(kind: Any, value: Any, strict: bool) -> Any:
-    if not isinstance(kind, _Placeholder):
+    if not isinstance(kind, _PlaceholderMeta):
         raise NotImplementedError(f"{kind!r} can't be decoded")
     if _local.work is not None:
         return kind.convert(value, strict)
@@ -353,4 +353,4 @@ def validated(decode: Callable[[bytes], Any]) -> Converter:
 
 def is_placeholder(kind: Any) -> bool:
     """Return whether a type is a placeholder."""
-    return isinstance(kind, _Placeholder)
+    return isinstance(kind, _PlaceholderMeta)

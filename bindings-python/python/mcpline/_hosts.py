@@ -339,7 +339,7 @@ class LoopHost:
             if (spans := _tracing.tracing() if self._handlers.tracing else None) is not None:
                 own, parent = answer.span()
                 attributes = {**self.span_attributes(), **dict(own)}
-                handle = spans.answering(method, params, handle, attributes, dict(parent))
+                handle = spans.traced_handler(method, params, handle, attributes, dict(parent))
             if handles_async:
                 value = handle()
             else:
@@ -446,7 +446,7 @@ class ThreadHost:
             if (spans := _tracing.tracing() if self._handlers.tracing else None) is not None:
                 own, parent = answer.span()
                 attributes = {**self.span_attributes(), **dict(own)}
-                handle = spans.answering(method, params, handle, attributes, dict(parent))
+                handle = spans.traced_handler(method, params, handle, attributes, dict(parent))
             answer.finish(write(_awaited(handle())))
         except BaseException as error:  # noqa: BLE001 - the server gets an answer to every request
             _fail(answer, method, error)

@@ -31,7 +31,6 @@ if typing.TYPE_CHECKING:
 T = typing.TypeVar("T")
 
 __all__ = [
-    "answering",
     "begin_handler",
     "current_carrier",
     "current_span_id",
@@ -41,6 +40,7 @@ __all__ = [
     "is_set_up",
     "request_input_in_span",
     "request_input_in_span_async",
+    "traced_handler",
     "with_trace_context",
 ]
 
@@ -493,7 +493,7 @@ def request_input_in_span(
         return sent.received(send(method, _params_with(params, sent.carrier()), key))
 
 
-def answering(
+def traced_handler(
     method: str,
     params: bytes | None,
     handle: Callable[[], Any],
@@ -516,23 +516,23 @@ def answering(
         return handle
 
     def run() -> Any:
-        answered = _Answered(method, params, carrier, attributes)
-        with answered:
+        span = _InputRequestSpan(method, params, carrier, attributes)
+        with span:
             value = handle()
-            answered.is_pending = inspect.isawaitable(value)
-        return _finished(value, answered) if answered.is_pending else value
+            span.is_pending = inspect.isawaitable(value)
+        return _finished(value, span) if span.is_pending else value
 
     return run
 
 
-async def _finished(value: Awaitable[Any], answered: _Answered) -> Any:
+async def _finished(value: Awaitable[Any], span: _InputRequestSpan) -> Any:
     """Wait for what a handler has returned, in its span."""
-    answered.is_pending = False
-    with answered:
+    span.is_pending = False
+    with span:
         return await value
 
 
-class _Answered:
+class _InputRequestSpan:
     """The current span while a handler of a client runs."""
 
     def __init__(

@@ -20,7 +20,7 @@ _WRAPPED = "result"
 """The member that contains a value which is not an object: before 2026-07-28, structured content is an object."""
 
 
-class _Structured(msgspec.Struct, rename="camel"):
+class _StructuredContent(msgspec.Struct, rename="camel"):
     structured_content: msgspec.Raw = msgspec.Raw(b"")
 
 
@@ -92,7 +92,7 @@ def decode(result: CallToolResult[Any], annotation: Any, name: str) -> Any:
         InvalidResponse: The data does not match the type.
     """
     decoder = _decoder(annotation)
-    structured = bytes(msgspec.json.decode(result.raw, type=_Structured).structured_content)
+    structured = bytes(msgspec.json.decode(result.raw, type=_StructuredContent).structured_content)
     if structured:
         candidates = _structured_candidates(structured, is_wrapped=_is_wrapped(result))
     elif decoder.is_text:

@@ -140,7 +140,7 @@ class SampleResult:
     __slots__ = ("content", "meta", "model", "role", "stop_reason")
 
     def __init__(self, answer: bytes) -> None:
-        envelope = msgspec.json.decode(answer, type=_Sampled)
+        envelope = msgspec.json.decode(answer, type=_CreateMessageResult)
         self.role = envelope.role
         self.model = envelope.model
         self.stop_reason = envelope.stop_reason
@@ -161,7 +161,7 @@ class SampleResult:
         return f"SampleResult(model={self.model!r}, content={self.content!r})"
 
 
-class _Sampled(msgspec.Struct, rename="camel"):
+class _CreateMessageResult(msgspec.Struct, rename="camel"):
     role: str
     model: str
     content: msgspec.Raw
@@ -169,12 +169,12 @@ class _Sampled(msgspec.Struct, rename="camel"):
     meta: Optional[dict[str, Any]] = msgspec.field(name="_meta", default=None)
 
 
-class _Elicited(msgspec.Struct):
+class _ElicitResult(msgspec.Struct):
     action: Literal["accept", "decline", "cancel"]
     content: msgspec.Raw = msgspec.Raw(b"null")
 
 
-class _Roots(msgspec.Struct):
+class _ListRootsResult(msgspec.Struct):
     roots: list[Root]
 
 
@@ -191,7 +191,7 @@ def _sampled_blocks(content: bytes) -> list[Any]:
 
 
 def _read_elicited(answer: bytes, schema: Any) -> ElicitResult[Any]:
-    elicited = msgspec.json.decode(answer, type=_Elicited)
+    elicited = msgspec.json.decode(answer, type=_ElicitResult)
     if elicited.action != "accept":
         return _declined_or_cancelled(elicited.action)
     from . import _elicitation_forms
@@ -200,7 +200,7 @@ def _read_elicited(answer: bytes, schema: Any) -> ElicitResult[Any]:
 
 
 def _without_data(answer: bytes) -> ElicitResult[None]:
-    action = msgspec.json.decode(answer, type=_Elicited).action
+    action = msgspec.json.decode(answer, type=_ElicitResult).action
     return AcceptedElicitation(None) if action == "accept" else _declined_or_cancelled(action)
 
 
@@ -509,7 +509,7 @@ def _optional(params: Any) -> bytes | None:
 
 
 def _read_roots(answer: bytes) -> list[Root]:
-    return msgspec.json.decode(answer, type=_Roots).roots
+    return msgspec.json.decode(answer, type=_ListRootsResult).roots
 
 
 def _spans_of(server: Server) -> ModuleType | None:

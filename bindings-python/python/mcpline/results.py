@@ -470,18 +470,18 @@ INFO = msgspec.json.Decoder(Implementation)
 CAPABILITIES = msgspec.json.Decoder(ServerCapabilities)
 
 
-class _Completed(Struct):
+class _CompletionEnvelope(Struct):
     completion: msgspec.Raw
 
 
-_COMPLETED = msgspec.json.Decoder(_Completed)
+_COMPLETION_ENVELOPE = msgspec.json.Decoder(_CompletionEnvelope)
 _COMPLETION = msgspec.json.Decoder(CompleteResult)
 
 
 def read_completion(raw: bytes) -> CompleteResult:
     """Decode the result of `completion/complete`."""
     try:
-        completion = _COMPLETED.decode(raw).completion
+        completion = _COMPLETION_ENVELOPE.decode(raw).completion
     except msgspec.ValidationError as error:
         raise InvalidResponse(f"invalid response from server: completion/complete: {error}") from None
     return read(_COMPLETION, bytes(completion))

@@ -71,10 +71,10 @@ pub(crate) fn send(sink: &dyn MessageSink, kind: MessageKind, message: &[u8]) {
 /// a valid message, the array has the status of an invalid one.
 pub(crate) struct BatchSink {
     inner: Arc<dyn MessageSink>,
-    gathered: Mutex<Gathered>,
+    gathered: Mutex<BatchResponses>,
 }
 
-struct Gathered {
+struct BatchResponses {
     awaited: usize,
     array: Vec<u8>,
     /// The error if everything so far was invalid; `None` once something was valid.
@@ -86,7 +86,7 @@ impl BatchSink {
     pub(crate) fn new(inner: Arc<dyn MessageSink>, awaited: usize) -> Self {
         Self {
             inner,
-            gathered: Mutex::new(Gathered {
+            gathered: Mutex::new(BatchResponses {
                 awaited,
                 array: Vec::new(),
                 unreadable: None,

@@ -69,11 +69,11 @@ enum Part {
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Expression {
     operator: &'static Operator,
-    variables: Vec<Specifier>,
+    variables: Vec<VariableSpecifier>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Specifier {
+struct VariableSpecifier {
     name: String,
     modifier: Modifier,
 }

@@ -65,7 +65,7 @@ pub(crate) enum GrantKind {
 
 /// Builds an [`OAuth`].
 pub struct OAuthBuilder {
-    pub(crate) settled: OAuthSettings,
+    pub(crate) settings: OAuthSettings,
 }
 
 impl OAuth {
@@ -76,7 +76,7 @@ impl OAuth {
             ..ClientMetadata::default()
         };
         OAuthBuilder {
-            settled: OAuthSettings {
+            settings: OAuthSettings {
                 client,
                 metadata_url: None,
                 credentials: Vec::new(),
@@ -150,14 +150,14 @@ impl OAuthBuilder {
     /// grant, everything that needs consent fails with [`AuthError::Unattended`].
     #[must_use]
     pub fn user_agent(mut self, user_agent: impl UserAgent + 'static) -> Self {
-        self.settled.grant = GrantKind::User(Some(Arc::new(user_agent)));
+        self.settings.grant = GrantKind::User(Some(Arc::new(user_agent)));
         self
     }
 
     /// Sets further metadata for registration: `client_uri`, `logo_uri`, `software_id`.
     #[must_use]
     pub fn client(mut self, change: impl FnOnce(&mut ClientMetadata)) -> Self {
-        change(&mut self.settled.client);
+        change(&mut self.settings.client);
         self
     }
 
@@ -170,7 +170,7 @@ impl OAuthBuilder {
     pub fn client_id_metadata_url(mut self, url: impl Into<String>) -> Result<Self, AuthError> {
         let url = url.into();
         check_client_id_metadata_url(&url)?;
-        self.settled.metadata_url = Some(url);
+        self.settings.metadata_url = Some(url);
         Ok(self)
     }
 
@@ -178,7 +178,7 @@ impl OAuthBuilder {
     /// times, for several authorization servers.
     #[must_use]
     pub fn credentials(mut self, credentials: Credentials) -> Self {
-        self.settled.credentials.push(credentials);
+        self.settings.credentials.push(credentials);
         self
     }
 
@@ -186,7 +186,7 @@ impl OAuthBuilder {
     /// [`credentials`](Self::credentials) with a secret or a key.
     #[must_use]
     pub fn client_credentials(mut self) -> Self {
-        self.settled.grant = GrantKind::Client;
+        self.settings.grant = GrantKind::Client;
         self
     }
 
@@ -198,35 +198,35 @@ impl OAuthBuilder {
         F: Fn(String) -> Fut + Send + Sync + 'static,
         Fut: Future<Output = Result<String, AuthError>> + Send + 'static,
     {
-        self.settled.grant = GrantKind::Assertion(assertion_source(source));
+        self.settings.grant = GrantKind::Assertion(assertion_source(source));
         self
     }
 
     /// Requests tokens through an enterprise's identity provider (enterprise-managed authorization extension).
     #[must_use]
     pub fn enterprise(mut self, enterprise: Enterprise) -> Self {
-        self.settled.grant = GrantKind::Enterprise(enterprise);
+        self.settings.grant = GrantKind::Enterprise(enterprise);
         self
     }
 
     /// Scopes to request besides those that the server requires, separated by spaces.
     #[must_use]
     pub fn scopes(mut self, scopes: &str) -> Self {
-        self.settled.scopes = Scopes::parse(scopes);
+        self.settings.scopes = Scopes::parse(scopes);
         self
     }
 
     /// Where tokens and registrations are stored; in memory by default.
     #[must_use]
     pub fn store(mut self, store: impl TokenStore + 'static) -> Self {
-        self.settled.store = Arc::new(store);
+        self.settings.store = Arc::new(store);
         self
     }
 
     /// The user that the tokens belong to, where several users of one host share a store.
     #[must_use]
     pub fn account(mut self, account: impl Into<String>) -> Self {
-        self.settled.account = Some(account.into());
+        self.settings.account = Some(account.into());
         self
     }
 
@@ -234,7 +234,7 @@ impl OAuthBuilder {
     /// support it.
     #[must_use]
     pub fn dpop(mut self, dpop: bool) -> Self {
-        self.settled.dpop = dpop;
+        self.settings.dpop = dpop;
         self
     }
 
@@ -243,7 +243,7 @@ impl OAuthBuilder {
     /// addresses may always do so.
     #[must_use]
     pub fn allow_private_addresses(mut self, allow: bool) -> Self {
-        self.settled.allow_private_addresses = allow;
+        self.settings.allow_private_addresses = allow;
         self
     }
 
@@ -252,13 +252,13 @@ impl OAuthBuilder {
     /// announce it. PKCE is used in any case.
     #[must_use]
     pub fn require_pkce(mut self, require: bool) -> Self {
-        self.settled.require_pkce = require;
+        self.settings.require_pkce = require;
         self
     }
 
     /// Builds the settings.
     pub fn build(self) -> OAuth {
-        OAuth(Arc::new(self.settled))
+        OAuth(Arc::new(self.settings))
     }
 }
 
@@ -297,7 +297,7 @@ impl fmt::Debug for OAuth {
 impl fmt::Debug for OAuthBuilder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("OAuthBuilder")
-            .field("client_name", &self.settled.client.client_name)
+            .field("client_name", &self.settings.client.client_name)
             .finish_non_exhaustive()
     }
 }

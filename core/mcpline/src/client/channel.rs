@@ -33,12 +33,12 @@ pub(super) struct ChannelLink {
 }
 
 /// A message that counts as unsent until the channel has dropped it.
-struct Counted {
+struct CountedMessage {
     message: Bytes,
     unsent: Arc<AtomicUsize>,
 }
 
-impl Counted {
+impl CountedMessage {
     fn new(message: Bytes, unsent: &Arc<AtomicUsize>) -> Self {
         unsent.fetch_add(message.len(), Ordering::Relaxed);
         Self {
@@ -48,13 +48,13 @@ impl Counted {
     }
 }
 
-impl AsRef<[u8]> for Counted {
+impl AsRef<[u8]> for CountedMessage {
     fn as_ref(&self) -> &[u8] {
         &self.message
     }
 }
 
-impl Drop for Counted {
+impl Drop for CountedMessage {
     fn drop(&mut self) {
         self.unsent.fetch_sub(self.message.len(), Ordering::Relaxed);
     }
@@ -123,7 +123,7 @@ impl Link for ChannelLink {
             }
         }
         if let Some(sender) = &*self.sender() {
-            let message = Counted::new(outgoing.message, &self.unsent);
+            let message = CountedMessage::new(outgoing.message, &self.unsent);
             // If the other side is gone, the receiving task ends too and reports it.
             let _ = sender.send(Bytes::from_owner(message));
         }
@@ -178,7 +178,7 @@ mod tests {
             from_server,
         };
         let link = ChannelLink::open(channel, reception);
-        let large = Counted::new(vec![b' '; 100].into(), &link.unsent);
+        let large = CountedMessage::new(vec![b' '; 100].into(), &link.unsent);
         link.unsent
             .fetch_add(MAX_UNSENT_BYTES - 100, Ordering::Relaxed);
         link.send(request(1));

@@ -310,7 +310,7 @@ impl Client {
         let params = json!({"uri": uri});
         self.typed::<serde_json::Value>(method, Some(&params), options)
             .await?;
-        self.inner().subscriptions.set_answered(uri, wanted);
+        self.inner().subscriptions.record_confirmed(uri, wanted);
         Ok(())
     }
 

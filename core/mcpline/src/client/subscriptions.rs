@@ -47,7 +47,7 @@ pub(super) struct Subscriptions {
     /// Whether a listener subscribes to changes, beyond log messages.
     wants_changes: AtomicBool,
     changed: Notify,
-    settled: watch::Sender<AppliedSubscriptions>,
+    applied: watch::Sender<AppliedSubscriptions>,
 }
 
 #[derive(Default)]
@@ -78,7 +78,7 @@ impl State {
             self.uris.remove(uri);
             return (version, None);
         }
-        let wish = self
+        let requested = self
             .uris
             .entry(uri.to_owned())
             .or_insert(RequestedSubscription {
@@ -86,7 +86,7 @@ impl State {
                 waiting: 0,
                 is_acknowledged: false,
             });
-        (version, Some(wish))
+        (version, Some(requested))
     }
 }
 
@@ -107,7 +107,7 @@ impl Subscriptions {
             listeners: Mutex::new(listeners),
             wants_changes: AtomicBool::new(wants_changes),
             changed: Notify::new(),
-            settled: watch::Sender::new(AppliedSubscriptions::default()),
+            applied: watch::Sender::new(AppliedSubscriptions::default()),
         }
     }
 
@@ -121,10 +121,10 @@ impl Subscriptions {
     }
 
     /// Adds or removes a subscription that the server has confirmed in a response of its own.
-    pub(super) fn set_answered(&self, uri: &str, wanted: bool) {
+    pub(super) fn record_confirmed(&self, uri: &str, wanted: bool) {
         let mut state = self.lock();
-        if let (_, Some(wish)) = state.set(uri, wanted) {
-            wish.is_acknowledged = true;
+        if let (_, Some(requested)) = state.set(uri, wanted) {
+            requested.is_acknowledged = true;
         }
         drop(state);
         self.changed.notify_one();
@@ -145,12 +145,12 @@ impl Subscriptions {
     ) -> Result<(), ClientError> {
         let mut waiting = self.change_subscription(uri, wanted);
         let version = waiting.version;
-        let mut settled = self.settled.subscribe();
-        let settling = settled.wait_for(|settled| settled.version >= version);
+        let mut applied = self.applied.subscribe();
+        let settling = applied.wait_for(|applied| applied.version >= version);
         // There is no progress here, so both timeouts apply from the start.
         let waited = timeouts.idle.min(timeouts.total);
-        let settled = match tokio::time::timeout(waited, settling).await {
-            Ok(Ok(settled)) => settled.clone(),
+        let applied = match tokio::time::timeout(waited, settling).await {
+            Ok(Ok(applied)) => applied.clone(),
             // The sender lives as long as `self`.
             Ok(Err(_)) => return Err(ClientError::Closed),
             Err(_) => {
@@ -158,11 +158,11 @@ impl Subscriptions {
                 return Err(ClientError::RequestTimedOut { waited, in_all });
             }
         };
-        if settled.error.is_none() && !settled.left_out.contains(uri) {
+        if applied.error.is_none() && !applied.left_out.contains(uri) {
             waiting.outcome = Outcome::Acknowledged;
             return Ok(());
         }
-        if let Some(error) = &settled.error {
+        if let Some(error) = &applied.error {
             return Err(error.clone());
         }
         waiting.outcome = Outcome::LeftOut;
@@ -174,9 +174,9 @@ impl Subscriptions {
     /// Adds or removes a subscription, for a caller that waits for the acknowledgment.
     fn change_subscription<'l>(&'l self, uri: &'l str, wanted: bool) -> Waiting<'l> {
         let mut state = self.lock();
-        let (version, wish) = state.set(uri, wanted);
-        if let Some(wish) = wish {
-            wish.waiting += 1;
+        let (version, requested) = state.set(uri, wanted);
+        if let Some(requested) = requested {
+            requested.waiting += 1;
         }
         drop(state);
         self.changed.notify_one();
@@ -193,12 +193,12 @@ impl Subscriptions {
             Ok(left_out) => (Arc::new(left_out), None),
             Err(error) => (Arc::default(), Some(error)),
         };
-        self.settled.send_if_modified(|settled| {
+        self.applied.send_if_modified(|applied| {
             // An acknowledged version stays acknowledged, even if requesting it again fails.
-            if error.is_some() && settled.error.is_none() && settled.version == version {
+            if error.is_some() && applied.error.is_none() && applied.version == version {
                 return false;
             }
-            *settled = AppliedSubscriptions {
+            *applied = AppliedSubscriptions {
                 version,
                 error,
                 left_out,
@@ -300,13 +300,13 @@ impl Drop for Waiting<'_> {
     fn drop(&mut self) {
         let mut state = self.subscriptions.lock();
         // It may have been removed and added again meanwhile.
-        let wish = state.uris.get_mut(self.uri);
-        let Some(wish) = wish.filter(|wish| wish.since <= self.version) else {
+        let requested = state.uris.get_mut(self.uri);
+        let Some(requested) = requested.filter(|requested| requested.since <= self.version) else {
             return;
         };
-        wish.waiting = wish.waiting.saturating_sub(1);
-        wish.is_acknowledged |= self.outcome == Outcome::Acknowledged;
-        if wish.waiting > 0 || wish.is_acknowledged {
+        requested.waiting = requested.waiting.saturating_sub(1);
+        requested.is_acknowledged |= self.outcome == Outcome::Acknowledged;
+        if requested.waiting > 0 || requested.is_acknowledged {
             return;
         }
         state.uris.remove(self.uri);

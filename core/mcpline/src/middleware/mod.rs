@@ -44,7 +44,7 @@ pub use rate_limit::RateLimit;
 #[cfg_attr(docsrs, doc(cfg(feature = "redaction")))]
 pub use redaction::Redaction;
 #[cfg(all(feature = "redaction", feature = "client"))]
-pub(crate) use redaction::{RedactionTimeout, has_content, is_custom};
+pub(crate) use redaction::{RedactionTimeout, is_custom, returns_content};
 #[cfg(feature = "server")]
 pub(crate) use request::MiddlewareOrigin;
 #[cfg(feature = "server")]

@@ -458,7 +458,7 @@ async fn redact_or_offload(
 pub(crate) struct RedactionTimeout;
 
 /// Whether requests of this method have results with content.
-pub(crate) fn has_content(method: &Method) -> bool {
+pub(crate) fn returns_content(method: &Method) -> bool {
     matches!(
         method,
         Method::ToolsCall | Method::ResourcesRead | Method::PromptsGet

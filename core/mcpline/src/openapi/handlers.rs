@@ -110,7 +110,7 @@ async fn tool_reply(
         if let Some(schema) = schema
             && let Err(violation) = validate(schema, &body, peer).await
         {
-            return mismatch(response, &violation.to_string());
+            return mismatch_reply(response, &violation.to_string());
         }
         return ToolReply {
             structured: Some(body),
@@ -122,12 +122,12 @@ async fn tool_reply(
             Some(found) => format!("it is not JSON, but {found:?}"),
             None => "it is not JSON".to_owned(),
         };
-        return mismatch(response, &found);
+        return mismatch_reply(response, &found);
     }
     let block = match outcome {
         Outcome::Text(text) | Outcome::Empty(text) => return ToolReply::text(&text),
-        Outcome::Image(media_type) => media("image", &media_type, response),
-        Outcome::Audio(media_type) => media("audio", &media_type, response),
+        Outcome::Image(media_type) => media_block("image", &media_type, response),
+        Outcome::Audio(media_type) => media_block("audio", &media_type, response),
         Outcome::Binary(media_type) => json!({
             "type": "resource",
             "resource": {
@@ -145,13 +145,13 @@ async fn tool_reply(
     }
 }
 
-fn media(kind: &str, media_type: &str, response: &Response) -> Value {
+fn media_block(kind: &str, media_type: &str, response: &Response) -> Value {
     json!({"type": kind, "mimeType": media_type, "data": STANDARD.encode(&response.body)})
 }
 
 /// Returns the reply for a response that is not what the document says. A result would have to match the output schema; an
 /// error need not, and the model can read what the API has answered.
-fn mismatch(response: &Response, reason: &str) -> ToolReply {
+fn mismatch_reply(response: &Response, reason: &str) -> ToolReply {
     let status = status_text(response.status);
     let hint = "The request succeeded, but the response does not match the description of the API";
     ToolReply::error(&format!(

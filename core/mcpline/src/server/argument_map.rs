@@ -81,7 +81,7 @@ impl ArgumentMap {
         for (name, property) in &described {
             let change = change_of(name);
             check_values(&original, name, change)?;
-            let value = change.value();
+            let value = change.value_if_absent();
             if let Some(value) = value {
                 let raw = Raw::from_serialize(value).map_err(|error| error.to_string())?;
                 map.defaults.push((name.clone(), raw));
@@ -136,7 +136,7 @@ impl ArgumentMap {
         }
         let required: Vec<&String> = original_required
             .iter()
-            .filter(|name| !change_of(name).hides() && change_of(name).value().is_none())
+            .filter(|name| !change_of(name).hides() && change_of(name).value_if_absent().is_none())
             .map(|name| change_of(name).name.as_ref().unwrap_or(name))
             .collect();
         members.insert("properties".into(), Value::Object(properties));
@@ -262,7 +262,7 @@ impl ArgumentTransform {
     }
 
     /// The value that handlers get if the client sends none.
-    fn value(&self) -> Option<&Value> {
+    fn value_if_absent(&self) -> Option<&Value> {
         self.fixed.as_ref().or(self.default.as_ref())
     }
 }

@@ -83,7 +83,7 @@ pub(crate) struct Registry {
     pub(crate) rules: FeatureRules,
     #[cfg(feature = "routes")]
     pub(crate) routes: RouteTable,
-    rendered: Rendered,
+    rendered: RenderedLists,
 }
 
 impl Clone for Registry {
@@ -101,7 +101,7 @@ impl Clone for Registry {
             rules: self.rules.clone(),
             #[cfg(feature = "routes")]
             routes: self.routes.clone(),
-            rendered: Rendered::default(),
+            rendered: RenderedLists::default(),
         }
     }
 }
@@ -160,7 +160,7 @@ pub(crate) struct RenderedItem {
 }
 
 #[derive(Default)]
-struct Rendered {
+struct RenderedLists {
     cells: [[OnceLock<Arc<RenderedList>>; Revision::ALL.len()]; ListMethod::ALL.len()],
 }
 
@@ -172,7 +172,7 @@ impl Registry {
 
     /// Changes the registry and discards the rendered lists.
     pub(crate) fn change(&mut self, apply: impl FnOnce(&mut Self) -> bool) -> bool {
-        self.rendered = Rendered::default();
+        self.rendered = RenderedLists::default();
         apply(self)
     }
 

@@ -34,7 +34,7 @@ type Reader = Box<dyn AsyncRead + Send + Unpin>;
 type Writer = Box<dyn AsyncWrite + Send + Unpin>;
 
 /// How often a shutdown checks whether calls have ended.
-const SETTLING: Duration = Duration::from_millis(10);
+const IDLE_CHECK_INTERVAL: Duration = Duration::from_millis(10);
 
 /// Serves newline-delimited messages over two byte streams, such as a Unix socket, a TCP connection or a
 /// pseudo-terminal (2026-07-28, `basic/transports/stdio`).
@@ -293,7 +293,7 @@ impl Pipe {
         let (connection, outbox) = (self.connection.clone(), self.outbox.clone());
         let mut settled = pin!(async {
             while !connection.is_idle() || outbox.len() > 0 {
-                tokio::time::sleep(SETTLING).await;
+                tokio::time::sleep(IDLE_CHECK_INTERVAL).await;
             }
         });
         loop {
@@ -324,7 +324,8 @@ impl Pipe {
                     return self.writer.flush().await;
                 }
                 // A call that ends without a response does not notify.
-                let _ = tokio::time::timeout(SETTLING, self.outbox.wait_until_filled()).await;
+                let _ = tokio::time::timeout(IDLE_CHECK_INTERVAL, self.outbox.wait_until_filled())
+                    .await;
             }
         };
         let drained = match tokio::time::timeout_at(end, answered).await {

@@ -51,7 +51,7 @@ pub fn input_response(
     };
     let changed = match input {
         InputMethod::Sample => create_message_result(&mut members, revision)?,
-        InputMethod::Elicit => return elicit_result(&members, revision).map(|()| answer),
+        InputMethod::Elicit => return check_elicit_result(&members, revision).map(|()| answer),
         InputMethod::ListRoots => list_roots_result(&mut members),
     };
     match changed {
@@ -138,7 +138,7 @@ fn join_blocks(
     }
 }
 
-fn elicit_result(
+fn check_elicit_result(
     result: &JsonObject,
     revision: Revision,
 ) -> Result<(), InexpressibleInputResponse> {

@@ -1,7 +1,7 @@
 //! Expansion: from variables to a URI (RFC 6570 §3).
 
 use super::parser::is_triplet;
-use super::{Expression, Modifier, Operator, Part, Specifier, Variable, Variables};
+use super::{Expression, Modifier, Operator, Part, Variable, VariableSpecifier, Variables};
 
 pub(super) fn expand(parts: &[Part], variables: &Variables) -> String {
     let mut uri = String::new();
@@ -43,7 +43,12 @@ fn is_defined(value: &Variable) -> bool {
     }
 }
 
-fn expand_variable(uri: &mut String, operator: &Operator, specifier: &Specifier, value: &Variable) {
+fn expand_variable(
+    uri: &mut String,
+    operator: &Operator,
+    specifier: &VariableSpecifier,
+    value: &Variable,
+) {
     let explode = specifier.modifier == Modifier::Explode;
     let reserved = operator.allows_reserved;
     match value {

@@ -10,7 +10,9 @@ use std::ops::{Range, RangeInclusive};
 
 use mcpline_schema::StepBudget;
 
-use super::{Expression, MatchLimitReached, Modifier, Part, Specifier, Variable, Variables};
+use super::{
+    Expression, MatchLimitReached, Modifier, Part, Variable, VariableSpecifier, Variables,
+};
 
 /// How many bytes are read per step.
 const BYTES_PER_STEP: usize = 8;
@@ -46,7 +48,7 @@ pub(super) fn matches(
 
 /// A value that was found: a text, an item of a list, or a pair of a map.
 struct Found<'a> {
-    specifier: &'a Specifier,
+    specifier: &'a VariableSpecifier,
     key: Option<Range<usize>>,
     value: Range<usize>,
 }
@@ -304,7 +306,7 @@ impl<'a> Search<'a, '_, '_> {
                 .variables
                 .iter()
                 .find(|specifier| specifier.name == name);
-            let exploded = |specifier: &&Specifier| specifier.modifier == Modifier::Explode;
+            let exploded = |specifier: &&VariableSpecifier| specifier.modifier == Modifier::Explode;
             let (specifier, key) = match named
                 .or_else(|| expression.variables.iter().find(exploded))
             {
@@ -334,7 +336,7 @@ impl<'a> Search<'a, '_, '_> {
         self.uri.as_bytes()[at..].starts_with(text.as_bytes())
     }
 
-    fn is_too_long(&mut self, specifier: &Specifier, value: Range<usize>) -> bool {
+    fn is_too_long(&mut self, specifier: &VariableSpecifier, value: Range<usize>) -> bool {
         match specifier.modifier {
             Modifier::Prefix(most) => {
                 if !self.step(1 + value.len() / BYTES_PER_STEP) {
@@ -348,7 +350,7 @@ impl<'a> Search<'a, '_, '_> {
 }
 
 /// The bytes that end a value.
-fn stops(expression: &Expression, specifier: &Specifier) -> &'static [u8] {
+fn stops(expression: &Expression, specifier: &VariableSpecifier) -> &'static [u8] {
     let alone = expression.variables.len() == 1 && specifier.modifier != Modifier::Explode;
     match (
         expression.operator.allows_reserved,

@@ -1,7 +1,7 @@
 //! The grammar of templates (RFC 6570 §2).
 
 use super::expansion::encode;
-use super::{Expression, Modifier, Operator, Part, Specifier};
+use super::{Expression, Modifier, Operator, Part, VariableSpecifier};
 use crate::limits::MAX_TEMPLATE_VARIABLES;
 
 /// Why a text is not a URI template.
@@ -174,7 +174,7 @@ fn expression(text: &str) -> Result<Expression, Fault> {
     })
 }
 
-fn specifier(text: &str) -> Result<Specifier, TemplateProblem> {
+fn specifier(text: &str) -> Result<VariableSpecifier, TemplateProblem> {
     let (name, modifier) = if let Some(name) = text.strip_suffix('*') {
         (name, Modifier::Explode)
     } else if let Some((name, length)) = text.split_once(':') {
@@ -192,7 +192,7 @@ fn specifier(text: &str) -> Result<Specifier, TemplateProblem> {
         (text, Modifier::None)
     };
     if is_name(name) {
-        Ok(Specifier {
+        Ok(VariableSpecifier {
             name: name.to_owned(),
             modifier,
         })

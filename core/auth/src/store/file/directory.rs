@@ -106,13 +106,13 @@ impl Directory {
             let _ = rustix::fs::unlinkat(&self.descriptor, &beside, AtFlags::empty());
         }
         written?;
-        self.settle()
+        self.sync()
     }
 
     /// Removes the file `name` if it exists.
     pub(super) fn remove(&self, name: &str) -> Result<(), StoreError> {
         match rustix::fs::unlinkat(&self.descriptor, name, AtFlags::empty()) {
-            Ok(()) => self.settle(),
+            Ok(()) => self.sync(),
             Err(Errno::NOENT) => Ok(()),
             Err(error) => Err(failed(self.path.join(name), "removed", error)),
         }
@@ -158,7 +158,7 @@ impl Directory {
     }
 
     /// Flushes changed names to the disk.
-    fn settle(&self) -> Result<(), StoreError> {
+    fn sync(&self) -> Result<(), StoreError> {
         match rustix::fs::fsync(&self.descriptor) {
             // Some file systems don't support this.
             Ok(()) | Err(Errno::INVAL | Errno::NOTSUP | Errno::BADF) => Ok(()),

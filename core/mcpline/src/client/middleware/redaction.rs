@@ -8,7 +8,7 @@ use mcpline_protocol::wire::{Method, Raw};
 
 use crate::client_error::ClientError;
 use crate::fair_queue::PeerId;
-use crate::middleware::{Redaction, RedactionTimeout, has_content, is_custom};
+use crate::middleware::{Redaction, RedactionTimeout, is_custom, returns_content};
 
 use super::{ClientMiddleware, ClientMiddlewareFuture, ClientNext, ClientOutcome, ClientRequest};
 
@@ -20,7 +20,7 @@ impl From<RedactionTimeout> for ClientError {
 
 async fn run(redaction: Redaction, mut request: ClientRequest, next: ClientNext) -> ClientOutcome {
     let (method, peer) = (Method::parse(request.method()), request.peer());
-    let arguments = request.arguments().filter(|_| has_content(&method));
+    let arguments = request.arguments().filter(|_| returns_content(&method));
     if let Some(arguments) = redaction.changed_arguments(peer, arguments).await? {
         request.set_arguments(&arguments)?;
     }
@@ -105,7 +105,7 @@ async fn redacted_rpc(
 impl ClientMiddleware for Redaction {
     fn handle(&self, request: ClientRequest, next: ClientNext) -> ClientMiddlewareFuture {
         let method = Method::parse(request.method());
-        if !has_content(&method) && !is_custom(&method) {
+        if !returns_content(&method) && !is_custom(&method) {
             return Box::pin(async move { next.run(request).await });
         }
         Box::pin(run(self.clone(), request, next))

@@ -10,7 +10,7 @@ use crate::transport::{EOF_GRACE, LAST_ANSWERS, MemoryTransport, Stop, Transport
 use super::{Channel, ChannelEndResult};
 
 /// How often a shutdown checks whether calls have ended.
-const SETTLING: Duration = Duration::from_millis(10);
+const IDLE_CHECK_INTERVAL: Duration = Duration::from_millis(10);
 
 /// A server's transport over an open channel. It ends when either side closes the channel.
 #[derive(Debug)]
@@ -102,7 +102,7 @@ async fn wind_down(channel: &Channel, memory: &MemoryTransport, grace: Duration)
     let settled = async {
         while !memory.is_idle() {
             // A call that ends without a response yields no message.
-            let message = tokio::time::timeout(SETTLING, memory.receive()).await;
+            let message = tokio::time::timeout(IDLE_CHECK_INTERVAL, memory.receive()).await;
             if let Ok(Some(message)) = message {
                 channel.outgoing.push(message);
                 channel.outgoing.wait_for_room().await;

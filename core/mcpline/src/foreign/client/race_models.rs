@@ -195,12 +195,12 @@ fn an_opening_that_succeeds_meets_its_cancellation_and_the_close() {
 
 /// Records input requests and cancellations without answering.
 #[derive(Default)]
-struct Events {
+struct RecordedEvents {
     received: Record<u64>,
     cancelled: Record<u64>,
 }
 
-impl ClientEvents for Events {
+impl ClientEvents for RecordedEvents {
     fn input_request(&self, _: &Arc<InputRequests>, request: HostInputRequest) {
         self.received.add(request.number);
     }
@@ -214,7 +214,7 @@ impl ClientEvents for Events {
 #[test]
 fn answer_races_cancellation_and_end_of_host() {
     check(|| {
-        let events = Arc::new(Events::default());
+        let events = Arc::new(RecordedEvents::default());
         let requests = InputRequests::new(events.clone());
         let answer = requests.request_handler("roots/list")(HostRequest::default());
         let number = events.received.wait_for(0);

@@ -6,7 +6,7 @@ use mcpline_protocol::RpcError;
 use mcpline_protocol::wire::Raw;
 
 use super::super::{Middleware, MiddlewareFuture, MiddlewareOutcome, MiddlewareRequest, Next};
-use super::{Redaction, RedactionTimeout, Run, has_content, is_custom, redact_or_offload};
+use super::{Redaction, RedactionTimeout, Run, is_custom, redact_or_offload, returns_content};
 
 impl From<RedactionTimeout> for RpcError {
     fn from(_: RedactionTimeout) -> Self {
@@ -17,7 +17,7 @@ impl From<RedactionTimeout> for RpcError {
 impl Redaction {
     async fn run(self, mut request: MiddlewareRequest, next: Next) -> MiddlewareOutcome {
         let (method, peer) = (request.protocol_method().clone(), request.peer());
-        let arguments = request.arguments().filter(|_| has_content(&method));
+        let arguments = request.arguments().filter(|_| returns_content(&method));
         if let Some(arguments) = self.changed_arguments(peer, arguments).await? {
             request
                 .set_arguments(arguments)
@@ -59,7 +59,7 @@ impl Middleware for Redaction {
             return Box::pin(self.clone().run_for_message(request, next));
         }
         let method = request.protocol_method();
-        if !has_content(method) && !is_custom(method) {
+        if !returns_content(method) && !is_custom(method) {
             return Box::pin(async move { next.run(request).await });
         }
         Box::pin(self.clone().run(request, next))

@@ -92,7 +92,7 @@ pub(super) async fn call(
         Arc::new(current.with_separate_outcome()),
     );
     call.start();
-    let mut started = StartedCall {
+    let mut started = RunningMiddlewareCall {
         call: CancelOnDrop(call),
         runs: Vec::new(),
         end,
@@ -117,13 +117,13 @@ pub(super) async fn call(
 /// A call of a middleware, and the requests that it has passed on.
 ///
 /// Fields are dropped in this order: a callback that learns that the request has ended sees that the call is cancelled.
-struct StartedCall {
+struct RunningMiddlewareCall {
     call: CancelOnDrop,
     runs: Vec<Pin<Box<dyn Future<Output = ()> + Send>>>,
     end: watch::Receiver<()>,
 }
 
-impl StartedCall {
+impl RunningMiddlewareCall {
     fn pass_on(&mut self, request: MiddlewareRequest, next: Next, run: PassedOnRequest) {
         let (call, end) = (self.call.0.clone(), self.end.clone());
         self.runs.push(Box::pin(async move {

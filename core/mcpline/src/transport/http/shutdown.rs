@@ -14,7 +14,7 @@ use super::service::{HttpService, Shared};
 const MIN_FLUSH_TIMEOUT: Duration = Duration::from_millis(500);
 
 /// How often a shutdown checks whether calls have ended.
-const SETTLING: Duration = Duration::from_millis(10);
+const IDLE_CHECK_INTERVAL: Duration = Duration::from_millis(10);
 
 impl HttpService {
     /// Waits for calls in flight, at most for `grace`, then [closes](Self::close) the service. Waits for the
@@ -38,7 +38,7 @@ impl HttpService {
         }
         let settled = async {
             while !sessions.all().is_empty() || !in_flight.is_empty() {
-                tokio::time::sleep(SETTLING).await;
+                tokio::time::sleep(IDLE_CHECK_INTERVAL).await;
                 for session in sessions.all() {
                     session.leave_if_idle();
                 }
