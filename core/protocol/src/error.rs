@@ -111,6 +111,14 @@ impl RpcError {
         Self::new(ErrorCode::PROCESS_ENDED, message).with_data(&data)
     }
 
+    /// A [`SESSION_ENDED`](ErrorCode::SESSION_ENDED): the request was cancelled because its session has ended. Its data say
+    /// that the request may be sent again, in another session, and that it may have run.
+    pub fn session_ended() -> Self {
+        let message = "the session has ended; the request may have run";
+        let data = serde_json::json!({ "retryable": true, "outcomeKnown": false });
+        Self::new(ErrorCode::SESSION_ENDED, message).with_data(&data)
+    }
+
     /// A [`HEADER_MISMATCH`](ErrorCode::HEADER_MISMATCH).
     pub fn header_mismatch(message: impl Into<Cow<'static, str>>) -> Self {
         Self::new(ErrorCode::HEADER_MISMATCH, message)

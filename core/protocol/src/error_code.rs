@@ -44,6 +44,9 @@ impl ErrorCode {
     /// The process that had the request has ended without a response, or events of its stream were lost on the way to another
     /// process: the request may have run. Defined by this library, like [`BUSY`](Self::BUSY).
     pub const PROCESS_ENDED: Self = Self(-31_003);
+    /// The session of the request has ended, by DELETE or for another reason, and the request was cancelled: it may have run.
+    /// Defined by this library, like [`BUSY`](Self::BUSY).
+    pub const SESSION_ENDED: Self = Self(-31_004);
 }
 
 impl fmt::Display for ErrorCode {

@@ -943,21 +943,25 @@ impl Connection {
         }
     }
 
-    /// Ends the requests in flight because the server shuts down: cancels their handlers and answers with an error that
-    /// says why. Later requests get the same error.
+    /// Ends the requests in flight because the server shuts down. See [`end_with_error`](Self::end_with_error).
     pub(crate) fn end_with_shutdown_error(&self) {
         self.end_listening();
+        self.end_with_error(&RpcError::shutting_down());
+    }
+
+    /// Ends the requests in flight: cancels their handlers and answers with this error. Later requests get the same error.
+    /// A request that its handler is ending on another thread gets the response of the handler.
+    pub(crate) fn end_with_error(&self, error: &RpcError) {
         self.events.close();
         let _answering = self.begin_response_write();
-        let ended = self.lock_session().end_with_shutdown_error();
+        let ended = self.lock_session().end_with_error(error);
         for (served, finished) in ended {
             if let Some(call) = served.call {
                 call.cancel();
             }
-            let _recorded = served.log.map(|log| {
-                let outcome = RequestOutcome::Error(ErrorCode::SHUTTING_DOWN);
-                RecordOnDrop(Some(log), outcome)
-            });
+            let _recorded = served
+                .log
+                .map(|log| RecordOnDrop(Some(log), RequestOutcome::Error(error.code)));
             for message in &finished.before {
                 message_sink::send(&*served.sink, MessageKind::Notification, message);
             }
@@ -965,11 +969,10 @@ impl Connection {
                 message_sink::send(&*served.sink, MessageKind::Request, &cancellation.message);
                 callback(Err(InputRequestError::ConnectionLost));
             }
-            let error = RpcError::shutting_down();
             let ErrorCode(code) = error.code;
             let kind = MessageKind::Response(ResponseStatus::Error(code));
             served.sink.write(kind, 192, &mut |out| {
-                encode::error(out, Some(&finished.id), &error);
+                encode::error(out, Some(&finished.id), error);
             });
         }
     }
@@ -997,7 +1000,8 @@ impl Connection {
     /// error, streams of change notifications end and input requests fail. Calls in flight go on, and the client may
     /// still cancel them.
     pub(crate) fn wind_down(&self) {
-        self.lock_session().refuse_requests();
+        self.lock_session()
+            .refuse_requests(RpcError::shutting_down());
         self.end_listening();
         self.fail_input_requests();
     }
@@ -1144,10 +1148,11 @@ impl Timed for Connection {
                 .lock()
                 .unwrap_or_else(PoisonError::into_inner)
                 .take();
-            self.close();
+            // First, because an HTTP session answers its calls, which a connection that is closed no longer can.
             if let Some(callback) = callback {
                 callback();
             }
+            self.close();
             return;
         }
         self.schedule();

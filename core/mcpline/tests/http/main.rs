@@ -12,6 +12,7 @@ mod mount_shutdown;
 mod quotas;
 mod routes;
 mod service;
+mod session_end;
 mod sharing;
 mod socket_faults;
 mod stateless;

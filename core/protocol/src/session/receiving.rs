@@ -195,8 +195,8 @@ impl<C, A> ServerSession<C, A> {
         id: &RequestId,
         revision: Option<Revision>,
     ) -> Result<(RequestKey, &mut IncomingRequest<C>), RpcError> {
-        if self.shutting_down {
-            return Err(RpcError::shutting_down());
+        if let Some(error) = &self.refusal {
+            return Err((**error).clone());
         }
         if self.requests.len() >= self.limits.max_requests_in_flight {
             return Err(RpcError::busy(format!(

@@ -244,8 +244,8 @@ pub struct ServerSession<C, A> {
     pub(super) ping: Option<ServerRequestKey>,
     pub(super) pings_missed: u32,
     pub(super) next_ping: Option<Duration>,
-    /// Whether requests are rejected because the server shuts down.
-    pub(super) shutting_down: bool,
+    /// The error that new requests get because the server shuts down, or because the session has ended.
+    pub(super) refusal: Option<Box<RpcError>>,
     /// The revision of messages as the transport declares it.
     pub(super) declared_revision: Option<Revision>,
 }
@@ -271,7 +271,7 @@ impl<C, A> ServerSession<C, A> {
             ping: None,
             pings_missed: 0,
             next_ping: None,
-            shutting_down: false,
+            refusal: None,
             declared_revision: None,
         }
     }
@@ -422,15 +422,15 @@ impl<C, A> ServerSession<C, A> {
         Some((handle, server_requests.collect()))
     }
 
-    /// Starts the shutdown: new requests are rejected with [`RpcError::shutting_down`]. Those in flight continue.
-    pub fn refuse_requests(&mut self) {
-        self.shutting_down = true;
+    /// Rejects new requests with this error, or with an earlier one. Those in flight continue.
+    pub fn refuse_requests(&mut self, error: RpcError) {
+        self.refusal.get_or_insert_with(|| Box::new(error));
     }
 
-    /// Shuts down: ends every request. The driver sends [`RpcError::shutting_down`] for each one with an
-    /// [attached](Self::attach) handle. Later requests are rejected with it, too.
-    pub fn end_with_shutdown_error(&mut self) -> Vec<(C, FinishedRequest<A>)> {
-        self.refuse_requests();
+    /// Ends every request because the server shuts down or the session ends. The driver sends this error for each one
+    /// with an [attached](Self::attach) handle. Later requests are rejected with it, too.
+    pub fn end_with_error(&mut self, error: &RpcError) -> Vec<(C, FinishedRequest<A>)> {
+        self.refuse_requests(error.clone());
         let keys = self.requests.keys().into_iter();
         keys.filter_map(|key| {
             let handle = self.requests.get_mut(key)?.handle.take()?;

@@ -53,6 +53,8 @@ pub(super) fn open(
     let lost = Arc::downgrade(&session);
     stream.on_lost(move || {
         if let Some(session) = lost.upgrade() {
+            // First, because its calls cannot be answered.
+            session.connection.close();
             session.end_locally();
         }
     });

@@ -57,10 +57,10 @@ impl KeptStreams {
         found.map(|kept| kept.stream.clone())
     }
 
-    /// Ends all streams.
-    pub(super) fn end(&self) {
+    /// Keeps further events of all streams out of the log that processes share.
+    pub(super) fn stop_logging(&self) {
         for kept in &self.streams {
-            kept.stream.end();
+            kept.stream.stop_logging();
         }
     }
 

@@ -157,6 +157,10 @@ async fn serve(
         }
         session.connection.lock_session().begin_change();
     }
+    // Meanwhile, a DELETE may have arrived at any process.
+    if session.has_ended() {
+        return no_such_session().response();
+    }
     let exchange = match pass_to_session(shared, session, parts, incoming) {
         Ok(exchange) => exchange,
         Err(refusal) => return refusal.response(),

@@ -38,6 +38,7 @@ mod response_body;
 mod route;
 mod security;
 mod service;
+mod session_lookups;
 mod sessionless;
 mod sessions;
 mod sessions_by_client;

@@ -1,23 +1,28 @@
 //! Models of event streams and of responses to POSTs. Writers, the end of a stream, a reader and the one that takes the
 //! stream over, the loss of a connection, and the moment at which an idle exchange becomes a stream race each other.
 //! Each event is read once, in order; a waiting reader is woken; a callback for the loss of a connection is called once
-//! or dropped; an exchange has one outcome, which contains the response.
+//! or dropped; an exchange has one outcome, which contains the response. The end of a session races handlers that answer and requests
+//! that arrive: each call is answered once before its response ends.
 
 use std::future::poll_fn;
 
 use bytes::Bytes;
+use mcpline_protocol::RequestId;
+use mcpline_protocol::wire;
+use serde_json::{Value, json};
 use shuttle::future::block_on;
 use shuttle::thread;
 
 use crate::message_sink::{self, MessageKind, MessageSink, ResponseStatus};
 use crate::quota::{ClientQuota, ClientTable};
-use crate::race_models::{Record, check};
-use crate::server::race_models::Threads;
-use crate::sync::Arc;
+use crate::race_models::{Record, check, end_runtime};
+use crate::server::race_models::{self, Client, Threads};
 use crate::sync::atomic::{AtomicUsize, Ordering};
+use crate::sync::{Arc, Mutex};
 
 use super::options::HttpOptions;
 use super::post_response::{Outcome, PostResponse};
+use super::sessions::{Session, Sessions};
 use super::stream::{Reader, Stream, StreamName};
 
 fn client() -> Arc<ClientQuota> {
@@ -265,4 +270,115 @@ fn cancellation_races_stream_upgrade() {
         threads.join();
         assert!(silent.is_answered());
     });
+}
+
+/// A session of 2025-06-18, whose handshake is complete.
+fn session(server: &crate::Server) -> Arc<Session> {
+    let options = Arc::new(HttpOptions::default());
+    let sessions = Sessions::new(server, 1, server.inner().next_transport());
+    let session = sessions.begin(server, &options, "", &client());
+    for message in [
+        json!({"jsonrpc": "2.0", "id": "handshake", "method": "initialize", "params": {
+            "protocolVersion": "2025-06-18", "capabilities": {},
+            "clientInfo": {"name": "test", "version": "1"}}}),
+        json!({"jsonrpc": "2.0", "method": "notifications/initialized"}),
+    ] {
+        race_models::receive(&session.connection, &Client::new(), &message);
+    }
+    session
+}
+
+/// The response to a POST with a call, which may become a stream of the session.
+fn posted(session: &Arc<Session>) -> Arc<PostResponse> {
+    let opener = session.clone();
+    let id = RequestId::string("call");
+    PostResponse::new(client(), Some(id), move || opener.open_stream())
+}
+
+fn receive_call(session: &Session, exchange: &Arc<PostResponse>) {
+    let call =
+        json!({"jsonrpc": "2.0", "id": "call", "method": "tools/call", "params": {"name": "tool"}});
+    let sink: Arc<dyn MessageSink> = exchange.clone();
+    let call = wire::read(call.to_string().into());
+    session.connection.receive(call, &sink, None);
+}
+
+/// Returns the only message that the client of the POST gets before its response ends.
+fn only_message(exchange: &PostResponse) -> Value {
+    let text = match block_on(poll_fn(|cx| exchange.poll(cx))) {
+        Outcome::Json(body, _) => String::from_utf8(body.to_vec()).expect("UTF-8"),
+        Outcome::Stream(stream) => {
+            let mut reader = stream.read(None).expect("a reader");
+            let mut all = Vec::new();
+            while let Some(events) = next(&mut reader) {
+                all.extend_from_slice(&events);
+            }
+            let all = String::from_utf8(all).expect("UTF-8");
+            let messages: Vec<&str> = all
+                .lines()
+                .filter_map(|line| line.strip_prefix("data: "))
+                .filter(|data| !data.is_empty())
+                .collect();
+            assert_eq!(messages.len(), 1, "{messages:?}");
+            messages[0].to_owned()
+        }
+        Outcome::Nothing => panic!("no message"),
+    };
+    serde_json::from_str(&text).expect("JSON")
+}
+
+fn assert_answered(answer: &Value) {
+    let is_result = answer["result"].is_object();
+    assert!(is_result || answer["error"]["code"] == -31_004, "{answer}");
+    assert_eq!(answer["id"], "call");
+}
+
+/// A handler answers on the stream of its call while the session ends.
+#[test]
+fn session_end_races_response_on_stream() {
+    check(|| {
+        let threads = Threads::default();
+        let others = threads.clone();
+        let server = race_models::server(move |call| {
+            others.start(move || call.reply(race_models::done("done")));
+        });
+        let session = session(&server);
+        let exchange = posted(&session);
+        exchange.upgrade_to_stream();
+        receive_call(&session, &exchange);
+        let ending = session.clone();
+        threads.start(move || ending.end_locally());
+        assert_answered(&only_message(&exchange));
+        threads.join_threads();
+        end_runtime();
+        assert!(exchange.is_answered());
+        assert!(session.connection.is_idle());
+    });
+}
+
+/// A call arrives, and may become a stream, while its session ends. Its handler answers at once, or never.
+#[test]
+fn session_end_races_arrival_of_call() {
+    for answers in [false, true] {
+        check(move || {
+            let threads = Threads::default();
+            let kept: Arc<Mutex<Vec<crate::server::Call>>> = Arc::default();
+            let keeping = kept.clone();
+            let server = race_models::server(move |call| match answers {
+                true => call.reply(race_models::done("done")),
+                false => keeping.lock().expect("no panic").push(call),
+            });
+            let session = session(&server);
+            let exchange = posted(&session);
+            let (arriving, at, ending) = (session.clone(), exchange.clone(), session.clone());
+            let breaking = exchange.clone();
+            threads.start(move || receive_call(&arriving, &at));
+            threads.start(move || ending.end_locally());
+            threads.start(move || breaking.upgrade_to_stream());
+            assert_answered(&only_message(&exchange));
+            threads.join_threads();
+            end_runtime();
+            assert!(session.connection.is_idle());
+        });
+    }
 }

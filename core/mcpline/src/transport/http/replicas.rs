@@ -21,11 +21,13 @@ use crate::server::connection::Connection;
 use crate::sharing::{
     BusEndpoint, BusEvent, LoggedEvents, SaveOutcome, Sharing, SharingError, StoredSession,
 };
+use crate::sync::atomic::{AtomicBool, Ordering};
 use crate::warning_limit::warn_limited;
 
 use super::heartbeats::{Heartbeats, OtherProcess};
 use super::process_number::ProcessNumber;
 use super::service::{Refusal, Shared};
+use super::session_lookups::SessionLookups;
 use super::sessions::{Session, Sessions};
 use super::stream::{EventId, Stream, StreamLog, StreamName};
 
@@ -62,6 +64,7 @@ pub(super) struct Replicas {
     /// Bytes of messages that wait until the bus has taken them.
     forwarded: Arc<UsageLimit>,
     heartbeats: Heartbeats,
+    lookups: SessionLookups,
 }
 
 impl Replicas {
@@ -77,6 +80,7 @@ impl Replicas {
             process: ProcessNumber::default(),
             forwarded: UsageLimit::of_server("messages for other processes", MAX_FORWARDED_BYTES),
             heartbeats: Heartbeats::default(),
+            lookups: SessionLookups::default(),
         }
     }
 
@@ -276,7 +280,9 @@ impl Replicas {
         principal: &str,
         client: &Arc<ClientQuota>,
     ) -> Result<Option<Arc<Session>>, Refusal> {
-        let stored = self.sharing.sessions.load(&shared_key(id)).await;
+        let key = shared_key(id);
+        let lookup = self.lookups.begin(&key);
+        let stored = self.sharing.sessions.load(&key).await;
         let stored = stored.map_err(|error| {
             warn_limited!(%error, "the session store failed");
             unavailable("the session cannot be looked up at present: try again later")
@@ -305,6 +311,12 @@ impl Replicas {
         let (server, options) = (&shared.server, &shared.options);
         let sessions = &shared.sessions;
         let session = sessions.take_over(server, options, principal, room, id, adopt);
+        // From here on the bus finds it; its end may have been announced before.
+        if lookup.has_ended() {
+            session.note_ended();
+            session.end_locally();
+            return Ok(None);
+        }
         self.exchange.publish(&BusEvent::TakenOver {
             session: session.shared_key().to_owned(),
         });
@@ -344,6 +356,7 @@ impl Replicas {
         }
         let owner = name.process.zip(from.request);
         let mut followed = FollowedStream {
+            has_lost_session: session.ended_everywhere(),
             owner: owner.map(|(process, request)| {
                 let store = self.sharing.sessions.clone();
                 (OtherProcess::new(store, process), request)
@@ -388,6 +401,8 @@ async fn repeat_all(stream: &Stream, log: &StreamLog, after: u64, mut logged: Lo
 
 /// A stream of another process, which that process may still write to.
 struct FollowedStream {
+    /// Whether the session has ended in every process, so that the other one logs no more events of the stream.
+    has_lost_session: Arc<AtomicBool>,
     log: StreamLog,
     /// The process, and the request that it answers on the stream.
     owner: Option<(OtherProcess, RequestId)>,
@@ -410,6 +425,10 @@ impl FollowedStream {
             return None;
         }
         Some(logged.has_more)
+    }
+
+    fn has_lost_session(&self) -> bool {
+        self.has_lost_session.load(Ordering::SeqCst)
     }
 
     async fn has_lost_owner(&mut self) -> bool {
@@ -455,8 +474,14 @@ impl FollowedStream {
                 return;
             };
             match read {
+                Ok(None) if self.has_lost_session() => {
+                    return self.end_with(&stream, &RpcError::session_ended());
+                }
                 Ok(Some(logged)) if logged.events.is_empty() && !logged.ended => {
                     has_more = false;
+                    if self.has_lost_session() {
+                        return self.end_with(&stream, &RpcError::session_ended());
+                    }
                     drop(stream);
                     if self.has_lost_owner().await {
                         if let Some(stream) = self.stream.upgrade() {
@@ -578,6 +603,9 @@ fn handle_bus_event(sessions: &Arc<Sessions>, event: BusEvent) {
     match event {
         BusEvent::Changed { .. } | BusEvent::ElicitationComplete { .. } => {}
         BusEvent::Ended { session } => {
+            if let Some(replicas) = sessions.replicas() {
+                replicas.lookups.note_ended(&session);
+            }
             if let Some(session) = sessions.get_shared(&session) {
                 session.note_ended();
                 session.end_locally();

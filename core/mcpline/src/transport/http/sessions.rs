@@ -1,12 +1,11 @@
 //! Sessions of handshake revisions: found by their id, bound to their principal, closed when idle.
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::time::Duration;
 
 use foldhash::quality::RandomState;
 use http::StatusCode;
+use mcpline_protocol::RpcError;
 use mcpline_protocol::session::SessionScope;
 use mcpline_runtime::clock;
 
@@ -16,6 +15,8 @@ use crate::quota::{ClientQuota, Limit, LimitOwner};
 use crate::server::Server;
 use crate::server::connection::{Connection, ConnectionOptions, TransportId};
 use crate::server::traffic::TransportKind;
+use crate::sync::atomic::{AtomicBool, Ordering};
+use crate::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use crate::timers::{Alarm, Timed};
 
 use super::kept_streams::KeptStreams;
@@ -43,7 +44,7 @@ pub(super) struct Session {
     /// Whether it has ended in this process. Set under the lock of `live`.
     has_ended_locally: AtomicBool,
     /// Whether it has ended in every process.
-    has_ended: AtomicBool,
+    has_ended: Arc<AtomicBool>,
     /// Cached result of [`sends_priming_event`](Self::sends_priming_event), known after the handshake.
     primes: OnceLock<bool>,
     alarm: Alarm,
@@ -316,7 +317,7 @@ impl Sessions {
             is_used: AtomicBool::new(false),
             is_taken_over: AtomicBool::new(false),
             has_ended_locally: AtomicBool::new(false),
-            has_ended: AtomicBool::new(false),
+            has_ended: Arc::default(),
             primes: OnceLock::new(),
             alarm: Alarm::default(),
             options: options.clone(),
@@ -385,8 +386,8 @@ impl Session {
         self.watch();
     }
 
-    /// Ends the session in every process: cancels its calls, ends its streams and removes its id. It is removed from the
-    /// store in the background.
+    /// Ends the session in every process: answers its calls with [`RpcError::session_ended`], ends its streams and removes
+    /// its id. It is removed from the store in the background.
     pub(super) fn end(&self) {
         // Nothing waits for it.
         let _ = self.end_everywhere();
@@ -423,8 +424,14 @@ impl Session {
         }
     }
 
-    /// Ends the session in this process; another one may continue it.
+    /// Ends the session in this process; another one may continue it. Calls in flight are cancelled and answered with
+    /// [`RpcError::session_ended`], which ends their streams.
     pub(super) fn end_locally(&self) {
+        self.end_locally_with(&RpcError::session_ended());
+    }
+
+    /// Like [`end_locally`](Self::end_locally), with this error for calls in flight and requests that are arriving.
+    fn end_locally_with(&self, error: &RpcError) {
         if let Some(sessions) = self.sessions.upgrade() {
             let mut live = sessions.lock();
             self.has_ended_locally.store(true, Ordering::Relaxed);
@@ -434,32 +441,37 @@ impl Session {
                 sessions.unindex(self);
             }
         }
+        if self.has_ended() {
+            // Its events are removed from the log, and no process needs those that follow.
+            self.general.stop_logging();
+            self.lock_streams().stop_logging();
+        }
+        // The streams of calls end with their responses: one that a handler is writing now must not be lost.
+        self.connection.end_with_error(error);
         self.connection.close();
         self.general.end();
-        self.lock_streams().end();
     }
 
     /// Ends everything except calls in flight, and the session if there are none: the server shuts down.
     pub(super) fn end_all_but_calls(&self) {
         self.connection.fail_input_requests();
         if self.connection.is_idle() {
-            self.end_locally();
+            self.end_with_shutdown_error();
         } else if self.general.is_resumable() {
             // On HTTP+SSE it carries the responses of calls.
             self.general.end();
         }
     }
 
-    /// Ends the session in this process. Calls in flight are answered with the shutdown error.
+    /// Ends the session in this process. Calls in flight, and requests that are arriving, get the shutdown error.
     pub(super) fn end_with_shutdown_error(&self) {
-        self.connection.end_with_shutdown_error();
-        self.end_locally();
+        self.end_locally_with(&RpcError::shutting_down());
     }
 
     /// Ends the session in this process if no call is in flight.
     pub(super) fn leave_if_idle(&self) {
         if self.connection.is_idle() {
-            self.end_locally();
+            self.end_with_shutdown_error();
         }
     }
 
@@ -485,13 +497,18 @@ impl Session {
             replicas.send_heartbeats(self.connection.runtime());
         }
         let client = self.connection.client();
-        self.lock_streams()
-            .add(self.options.max_kept_bytes, |number| {
-                match self.sessions.upgrade() {
-                    Some(sessions) => sessions.resumable(&self.id, number, &self.options, client),
-                    None => Stream::transient(&self.options, client),
-                }
-            })
+        let mut streams = self.lock_streams();
+        let stream = streams.add(self.options.max_kept_bytes, |number| {
+            match self.sessions.upgrade() {
+                Some(sessions) => sessions.resumable(&self.id, number, &self.options, client),
+                None => Stream::transient(&self.options, client),
+            }
+        });
+        // While the list is locked: otherwise the end of the session may miss this stream.
+        if self.has_ended() {
+            stream.stop_logging();
+        }
+        stream
     }
 
     /// Returns the stream with this name, if this process has it.
@@ -549,6 +566,11 @@ impl Session {
     /// Whether it has ended in every process: it must not be saved any more.
     pub(super) fn has_ended(&self) -> bool {
         self.has_ended.load(Ordering::SeqCst)
+    }
+
+    /// Returns whether it has ended in every process, for what may outlive it.
+    pub(super) fn ended_everywhere(&self) -> Arc<AtomicBool> {
+        self.has_ended.clone()
     }
 
     pub(super) fn client_number(&self) -> u64 {

@@ -131,6 +131,11 @@ impl Stream {
         }
     }
 
+    /// Keeps further events, and the end, out of the log that processes share.
+    pub(super) fn stop_logging(&self) {
+        self.lock().is_unlogged = true;
+    }
+
     /// Whether other processes can continue it.
     pub(super) fn is_logged(&self) -> bool {
         self.log.is_some()
@@ -222,6 +227,7 @@ impl Stream {
             let mut state = self.lock();
             let events = state.first + state.events.len() as u64;
             if !state.ended
+                && !state.is_unlogged
                 && let Some(logged) = &self.log
                 && let Some(last) = events.checked_sub(1)
             {
@@ -370,8 +376,10 @@ impl Stream {
                     // its own requests: they are kept for a client that has yet to open its stream.
                     return;
                 }
-                let number = state.first + state.events.len() as u64;
-                logged.log.append(&logged.name, number, event.logged());
+                if !state.is_unlogged {
+                    let number = state.first + state.events.len() as u64;
+                    logged.log.append(&logged.name, number, event.logged());
+                }
             }
             let admission = match self.retention.resumable {
                 true => EventAdmission::Kept { dropped: 0 },

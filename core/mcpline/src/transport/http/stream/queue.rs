@@ -38,6 +38,8 @@ pub(super) struct State {
     /// Number of the first unread event.
     pub(super) unread: u64,
     pub(super) ended: bool,
+    /// Further events stay out of the log that processes share.
+    pub(super) is_unlogged: bool,
     /// It has ended because its client does not read.
     pub(super) overflowed: bool,
     /// The current reader. A new reader takes the stream over.
