@@ -133,6 +133,13 @@ export interface NativeServer {
   stats(): string;
   metrics(): string;
   serveStdio(ended: number): NativeServedChannel;
+  checkSharing(
+    ended: number,
+    sharing: number[],
+    timeout: number | undefined,
+    other: number[],
+    otherTimeout: number | undefined,
+  ): NativeServedChannel;
   serveUnix(bound: number, ended: number, path: string, options: string): NativeServedChannel;
   serveChannel(opened: number, ended: number, channels: NativeChannels, principal?: string): NativeServedChannel;
   serveHttp(

@@ -69,7 +69,7 @@ import {
   Serving,
 } from "./serving.js";
 import { type HttpSettings, serverOptions, type UnixSettings } from "./settings.js";
-import { sharingHandlers } from "./sharing.js";
+import { type Sharing, sharingHandlers } from "./sharing.js";
 import { type ServerStats, statsOf } from "./stats.js";
 
 /** Options that a server needs because of its types: values that are not `undefined` have to come from somewhere. */
@@ -94,6 +94,7 @@ type NeededOptions<C, State> = ([undefined] extends [C] ? unknown : { createCont
 export class Server<C = unknown, State = unknown> {
   readonly #native: NativeServer;
   readonly #features: FeatureRegistry;
+  readonly #handlers: HandlerTable;
   readonly #serving: Serving;
   readonly #mounts: Mounts;
   readonly #tracing: RequestTracing;
@@ -122,6 +123,7 @@ export class Server<C = unknown, State = unknown> {
     this.#createContext = createContext;
     this.state = state as State;
     const handlers = new HandlerTable(this, onError);
+    this.#handlers = handlers;
     const listener = requestListener(onRequestEnd, logger);
     const recorded = listener === undefined ? undefined : requestRecorder(listener);
     // Kept by `#serving`; lives as long as the server.
@@ -156,6 +158,15 @@ export class Server<C = unknown, State = unknown> {
     for (const extension of extensions) {
       extension.addTo(this);
     }
+  }
+
+  /** Checks shared state; see {@link checkSharing}. @internal */
+  async checkSharing(sharing: Sharing, other: Sharing): Promise<void> {
+    const numbered = (state: Sharing): [number[], number | undefined] => {
+      const [functions, timeout] = sharingHandlers(state);
+      return [functions.map((handler) => this.#handlers.add(handler)), timeout];
+    };
+    await this.#serving.checkSharing(numbered(sharing), numbered(other));
   }
 
   /** The native server, for clients in the same process. @internal */

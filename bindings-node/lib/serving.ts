@@ -187,6 +187,23 @@ export class Serving {
     }
   }
 
+  /** Checks functions that implement shared state, by their numbers and with their timeout in seconds. */
+  async checkSharing(
+    [functions, timeout]: [number[], number | undefined],
+    [others, otherTimeout]: [number[], number | undefined],
+  ): Promise<void> {
+    const [number, ended] = promised();
+    const transport = this.#serve([number], ended, () =>
+      this.native.checkSharing(number, functions, timeout, others, otherTimeout),
+    );
+    const leave = this.enterContext();
+    try {
+      await transport.ended;
+    } finally {
+      leave();
+    }
+  }
+
   /** Serves one client over a custom transport; see {@link Server.serveChannel}. */
   async channel(
     open: (incoming: MessageReceiver) => Channel | Promise<Channel>,

@@ -9,7 +9,7 @@ use mcpline::foreign::options::{
     UnixServingOptions,
 };
 use mcpline::foreign::{
-    self, CallQueue, Feature, FeatureKey, ForeignSharing, ServingRole, WorkerProgram,
+    self, CallQueue, Feature, FeatureKey, ForeignSharing, ServingRole, SharingCheck, WorkerProgram,
 };
 use mcpline::protocol::vocabulary::Implementation;
 use mcpline::protocol::wire::Raw;
@@ -332,6 +332,29 @@ impl Server {
         let serving = Serving::new(foreign::startup_message(&self.core, None));
         let shared = self.shared.clone();
         serving.start(&runtime, self.served(), transport::stdio(), shared, ended);
+        Ok(serving)
+    }
+
+    /// Begins to check the shared state that JavaScript implements. The promise `ended` is settled with the outcome. `sharing` and
+    /// `other`, which is the same state as another process has it, are the numbers of functions, and the timeouts are in seconds.
+    #[napi(catch_unwind)]
+    pub fn check_sharing(
+        &self,
+        ended: u32,
+        sharing: Vec<u32>,
+        timeout: Option<f64>,
+        other: Vec<u32>,
+        other_timeout: Option<f64>,
+    ) -> Result<Serving> {
+        let state = |plans: Vec<u32>, timeout| {
+            let handlers = plans.into_iter().map(|plan| self.handler(plan));
+            foreign_sharing(handlers.collect(), timeout)
+        };
+        let check = SharingCheck::new(state(sharing, timeout)?, state(other, other_timeout)?);
+        let runtime = self.shared.runtime()?;
+        let _entered = runtime.enter();
+        let serving = Serving::new(None);
+        serving.start(&runtime, self.served(), check, self.shared.clone(), ended);
         Ok(serving)
     }
 

@@ -14,7 +14,7 @@ use mcpline::foreign::options::{
 };
 use mcpline::foreign::{
     self, Feature, FeatureKey, ForeignSharing, MAX_RUNNING_FUNCTIONS, OpenApiFunctions,
-    OpenApiImport, ServingRole, SharingFunctions, SharingGuard, WorkerProgram,
+    OpenApiImport, ServingRole, SharingCheck, SharingFunctions, SharingGuard, WorkerProgram,
 };
 use mcpline::protocol::vocabulary::{Implementation, JsonObject};
 use mcpline::server::{CallKind, Completer};
@@ -478,6 +478,35 @@ impl Server {
         };
         let stdio = transport::stdio().flush_before_end(crate::log::flush);
         Serving::start(py, runtime, self, stdio, stop, description)
+    }
+
+    /// Begins to check the shared state that Python implements. `other` is the same state as another process has it: its
+    /// functions, and their timeout in seconds.
+    fn start_sharing_check(
+        &self,
+        py: Python<'_>,
+        other: (Vec<PyRef<'_, Plan>>, Option<f64>),
+    ) -> PyResult<Serving> {
+        let Some(sharing) = self.sharing.clone() else {
+            return Err(errors::usage_error(
+                py,
+                "the server has no functions for shared state",
+            ));
+        };
+        let (functions, timeout) = other;
+        let other = foreign_sharing(py, &functions, timeout)?;
+        {
+            let mut plans = lock(&self.plans);
+            for (number, function) in functions.iter().enumerate() {
+                let name = format!("other {number}");
+                let key = FeatureKey::new(function.planned.kind, name);
+                plans.insert(key, function.planned.clone());
+            }
+        }
+        let runtime = self.start_runtime(py)?;
+        let stop = self.new_stop();
+        let check = SharingCheck::new(sharing, other);
+        Serving::start(py, runtime, self, check, stop, Description::default())
     }
 
     /// Begins to serve a Unix socket. `options` are [`UnixServingOptions`] as JSON. The socket listens when this returns.

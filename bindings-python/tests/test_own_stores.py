@@ -627,23 +627,53 @@ def twice(store: Store, message: bytes) -> None:
         ("load", lambda *_: b"", "sessions.load: an id that was never saved"),
         ("remove", lambda *_: None, "sessions.load: a session that was removed"),
         ("remove", forgotten, "sessions.load: a removed session that was saved again stays removed"),
-        ("load", lambda *_: threading.Event().wait(), "sessions.load: no answer within 0 s"),
+        ("load", lambda *_: threading.Event().wait(), "sessions.load: no answer within 0.1 s (`timeout`)"),
         ("read", without_an_end, "events.read: more events than were appended"),
-        ("subscribe", with_async_end, "bus.subscribe: its function that ends the subscription is async"),
+        ("subscribe", with_async_end, "bus.unsubscribe: TypeError: it returned an awaitable: write it as `async def`"),
         ("append", without_gaps, "events.read: events after a gap"),
         ("end", lambda *_: None, "events.read: a stream that has ended"),
         ("end", in_any_case, "events.end: a stream without its last event"),
         ("read", reversed_events, "events.read: a part without events"),
         ("publish", twice, "bus.publish: messages in their order, each once"),
-        ("subscribe", lambda *_: None, "bus.subscribe: NoneType instead of a function"),
+        (
+            "subscribe",
+            lambda *_: None,
+            "bus.subscribe: TypeError: it must return a function that ends the subscription, not NoneType",
+        ),
     ],
 )
-def test_the_check_finds_what_is_wrong(name: str, method: Callable[..., Any], reason: str, monkeypatch: Any):
+def test_the_check_finds_what_is_wrong(name: str, method: Callable[..., Any], reason: str):
     parts = broken(name, method)
-    if "no answer" in reason:
-        monkeypatch.setattr("mcpline._sharing_check._CALL_TIMEOUT", 0.1)
-    with pytest.raises(AssertionError, match=f"^{re.escape(reason)}"):
-        run(check_sharing(Sharing(sessions=parts, events=parts, bus=parts)))
+    timeout = 0.1 if "no answer" in reason else TEST_TIMEOUT
+    with pytest.raises(UsageError, match=f"^{re.escape(reason)}") as raised:
+        run(check_sharing(Sharing(sessions=parts, events=parts, bus=parts, timeout=timeout)))
+    assert raised.value.operation == reason.partition(":")[0]
+
+
+def test_the_check_uses_the_methods_of_both_processes():
+    one, other = (Sharing(sessions=it, events=it, bus=it) for it in (made_sync(Store()), made_sync(Store())))
+    with pytest.raises(UsageError, match=r"^sessions\.load: what the other process has saved"):
+        run(check_sharing(one, other))
+
+
+def test_the_check_can_be_cancelled():
+    async def main() -> None:
+        called = asyncio.Event()
+
+        async def load(id: str) -> None:
+            called.set()
+            await asyncio.Event().wait()
+
+        parts = made_async(Store())
+        parts.load = load
+        sharing = Sharing(sessions=parts, events=parts, bus=parts, timeout=TEST_TIMEOUT)
+        checking = asyncio.ensure_future(check_sharing(sharing))
+        await called.wait()
+        checking.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await checking
+
+    run(main())
 
 
 SQLITE_SERVER = """

@@ -16,7 +16,49 @@ if typing.TYPE_CHECKING:
 
     from .server import Server
 
-__all__ = ["functions"]
+__all__ = ["check_sharing", "functions"]
+
+
+async def check_sharing(sharing: Sharing, other: Sharing | None = None) -> None:
+    """Check that stores of your own do what `mcpline.sharing` says; for a test of your program.
+
+    It sends the requests that a server sends: it saves, changes and removes sessions, also at the same time, writes and
+    reads streams, and publishes messages. The methods run where those of a server run, each within the `timeout` of
+    `sharing`. Use a database for tests: what is written under names that begin with `check-` may stay there.
+
+    Args:
+        sharing: The stores.
+        other: The same as another process has them: with connections of its own to the same database. Default:
+            `sharing`.
+
+    Raises:
+        UsageError: A method fails, does not return in time or does something else. `operation` is the method, such as
+            `sessions.save`; the text says what is wrong.
+    """
+    import asyncio
+
+    from . import _loops
+    from .server import Server
+
+    server = Server("check", sharing=sharing, tracing=False)
+    serving = server._native.start_sharing_check(functions(server, sharing if other is None else other))
+    try:
+        attachment = _loops.attach(server)
+        try:
+            ended: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+            serving.wait_into(server._native, ended)
+            try:
+                await asyncio.shield(ended)
+            except asyncio.CancelledError:
+                serving.stop()
+                await asyncio.wait({ended})
+                # That it was stopped.
+                ended.exception()
+                raise
+        finally:
+            _loops.detach(attachment)
+    finally:
+        serving.close()
 
 
 def functions(server: Server, sharing: Any) -> tuple[list[_native.Plan], float]:

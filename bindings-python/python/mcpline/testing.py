@@ -11,7 +11,7 @@ import msgspec
 
 from ._async_library import in_trio
 from ._json import encode
-from ._sharing_check import check_sharing
+from ._sharing import check_sharing
 from .client import Client
 from .errors import UsageError
 from .results import check_result_type, read_call

@@ -28,6 +28,21 @@ impl Error {
         Self::new(ErrorKind::Usage, message)
     }
 
+    /// Creates an error for a function of the program that does not do what it must.
+    #[cfg(feature = "server")]
+    pub(crate) fn broken_rule(function: &'static str, message: String) -> Self {
+        Self {
+            operation: Some(function),
+            ..Self::new(ErrorKind::Usage, message)
+        }
+    }
+
+    /// Creates an error for what this program has closed or stopped.
+    #[cfg(feature = "server")]
+    pub(crate) fn closed(message: impl Into<Cow<'static, str>>) -> Self {
+        Self::new(ErrorKind::Closed, message)
+    }
+
     /// Creates an error for a failure that the operating system reported during this operation.
     pub(crate) fn transport(
         operation: &'static str,
@@ -55,7 +70,8 @@ impl Error {
         self.kind
     }
 
-    /// Returns the action that failed, if it is known: `listen` or `serve`.
+    /// Returns the action that failed, if it is known: `listen` or `serve`, or a function of shared state such as
+    /// `sessions.save`.
     pub fn operation(&self) -> Option<&'static str> {
         self.operation
     }

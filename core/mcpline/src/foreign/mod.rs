@@ -127,8 +127,8 @@ pub use response_body::{MAX_PIECE_BYTES, ResponseBody};
 pub use routes::route_request;
 #[cfg(feature = "server")]
 pub use sharing::{
-    ForeignSharing, MAX_RUNNING_FUNCTIONS, SharingFunctions, SharingGuard, sharing_request,
-    warn_of_invalid_message,
+    ForeignSharing, MAX_RUNNING_FUNCTIONS, SharingCheck, SharingFunctions, SharingGuard,
+    sharing_request, warn_of_invalid_message,
 };
 #[cfg(windows)]
 pub use socket_pair::socket_pair;

@@ -16,6 +16,7 @@
 //! can. Requests that come before wait.
 
 mod bus;
+mod check;
 mod event_log;
 mod limits;
 mod queue;
@@ -42,6 +43,7 @@ use crate::sharing::{
 use crate::warning_limit::warn_limited;
 
 use bus::{ForeignBus, Receiver};
+pub use check::SharingCheck;
 use event_log::{EventQueue, StreamAppend};
 pub use limits::MAX_RUNNING_FUNCTIONS;
 use limits::{

@@ -1,0 +1,294 @@
+use std::collections::HashSet;
+
+use crate::ErrorKind;
+use crate::foreign::{SharingFunctions, sharing_request};
+use crate::server::{Call, Handler, HandlerError, Reply};
+use crate::sharing::{EventLog as _, MemorySharing, SaveOutcome, SessionStore as _};
+
+use super::*;
+
+type Receive = Arc<dyn Fn(Bytes) + Send + Sync>;
+
+/// What a broken store does in place of the right thing; `None` if the request is none of its concern.
+type Fault = fn(&Store, &SharingRequest) -> Option<Result<SharingReply, HandlerError>>;
+
+/// A store, log and bus of a program.
+struct Store {
+    memory: MemorySharing,
+    removed: Mutex<HashSet<String>>,
+    receivers: Mutex<Vec<Receive>>,
+    requests: Mutex<Vec<&'static str>>,
+    fault: Fault,
+}
+
+struct Function(Arc<Store>);
+
+impl Handler for Function {
+    fn call(&self, call: Call) {
+        let store = self.0.clone();
+        let request = sharing_request(&call.context()).expect("a request").clone();
+        store.lock_requests().push(request.name());
+        tokio::spawn(async move {
+            let reply = match (store.fault)(&store, &request) {
+                Some(reply) => reply,
+                None => Ok(store.answer(request).await),
+            };
+            call.reply(reply.map(Reply::Sharing));
+        });
+    }
+}
+
+impl Store {
+    fn new(fault: Fault) -> Arc<Self> {
+        Arc::new(Self {
+            memory: MemorySharing::default(),
+            removed: Mutex::default(),
+            receivers: Mutex::default(),
+            requests: Mutex::default(),
+            fault,
+        })
+    }
+
+    fn lock_requests(&self) -> std::sync::MutexGuard<'_, Vec<&'static str>> {
+        self.requests.lock().expect("no panic")
+    }
+
+    fn is_removed(&self, id: &str) -> bool {
+        self.removed.lock().expect("no panic").contains(id)
+    }
+
+    async fn answer(&self, request: SharingRequest) -> SharingReply {
+        match request {
+            SharingRequest::Save { id, .. } if self.is_removed(&id) => {}
+            SharingRequest::Save {
+                id,
+                session,
+                replaces,
+                lifetime,
+            } => {
+                let lifetime = lifetime.unwrap_or(Duration::MAX);
+                let saved = self.memory.save(&id, session, replaces, lifetime).await;
+                if let SaveOutcome::Conflict(stored) = saved.expect("saves") {
+                    return SharingReply::Conflict(stored);
+                }
+            }
+            SharingRequest::Load { id } => {
+                return SharingReply::Session(self.memory.load(&id).await.expect("loads"));
+            }
+            SharingRequest::Remove { id } => {
+                self.memory.remove(&id).await.expect("removes");
+                self.removed.lock().expect("no panic").insert(id);
+            }
+            SharingRequest::Append {
+                stream,
+                number,
+                events,
+            } => {
+                for (number, event) in (number..).zip(events) {
+                    self.memory.append(&stream, number, event);
+                }
+            }
+            SharingRequest::End { stream, last } => self.memory.end(&stream, last),
+            SharingRequest::Read { stream, after } => {
+                let read = self.memory.read(&stream, after).await;
+                return SharingReply::Events(read.expect("reads"));
+            }
+            SharingRequest::Publish { message } => {
+                let receivers = self.receivers.lock().expect("no panic").clone();
+                for receive in receivers {
+                    receive(message.clone());
+                }
+            }
+            SharingRequest::Subscribe { receive } => {
+                self.receivers.lock().expect("no panic").push(receive);
+            }
+            SharingRequest::Unsubscribe => self.receivers.lock().expect("no panic").clear(),
+        }
+        SharingReply::Done
+    }
+
+    fn sharing(self: &Arc<Self>) -> ForeignSharing {
+        let function: Arc<dyn Handler> = Arc::new(Function(self.clone()));
+        let functions = SharingFunctions::in_order(vec![function; 9]).expect("nine");
+        ForeignSharing::new(functions, None).expect("valid")
+    }
+}
+
+async fn check(a: &Arc<Store>, b: &Arc<Store>, stop: Stop) -> Result<(), Error> {
+    let server = Server::builder("test", "1").build().expect("a server");
+    let check = SharingCheck::new(a.sharing(), b.sharing());
+    server.serve_until(check, stop).await
+}
+
+const NO_FAULT: Fault = |_, _| None;
+
+#[tokio::test(start_paused = true)]
+async fn accepts_a_store_and_leaves_no_subscription() {
+    let store = Store::new(NO_FAULT);
+    check(&store, &store, Stop::new())
+        .await
+        .expect("it is right");
+    assert!(store.receivers.lock().expect("no panic").is_empty());
+    let called: HashSet<&str> = store.lock_requests().iter().copied().collect();
+    assert_eq!(called.len(), 9, "every function: {called:?}");
+}
+
+/// Faults, and what the check says of them.
+const FAULTS: &[(&str, &str, Fault)] = &[
+    (
+        "sessions.save",
+        "changes at the same time: 16 of 16 are lost",
+        |_, request| {
+            let SharingRequest::Save { id, .. } = request else {
+                return None;
+            };
+            id.ends_with("-changes").then_some(Ok(SharingReply::Done))
+        },
+    ),
+    (
+        "sessions.save",
+        "another process has changed the session: nothing instead of \"{\\\"name\\\":\\\"zwölf\\\"}\"",
+        |_, request| {
+            let SharingRequest::Save {
+                session, replaces, ..
+            } = request
+            else {
+                return None;
+            };
+            let conflicts = session == "{}" && replaces == FIRST;
+            conflicts.then_some(Ok(SharingReply::Done))
+        },
+    ),
+    (
+        "sessions.load",
+        "an id that was never saved: \"\" instead of nothing",
+        |_, request| {
+            let is_load = matches!(request, SharingRequest::Load { .. });
+            is_load.then(|| Ok(SharingReply::Session(Some(Bytes::new()))))
+        },
+    ),
+    (
+        "sessions.load",
+        "a session that was removed",
+        |_, request| {
+            matches!(request, SharingRequest::Remove { .. }).then_some(Ok(SharingReply::Done))
+        },
+    ),
+    (
+        "sessions.load",
+        "a removed session that was saved again stays removed",
+        |store, request| {
+            if let SharingRequest::Save { .. } = request {
+                store.removed.lock().expect("no panic").clear();
+            }
+            None
+        },
+    ),
+    ("sessions.remove", "the disk is full", |_, request| {
+        let is_remove = matches!(request, SharingRequest::Remove { .. });
+        is_remove.then(|| Err(HandlerError::Tool("the disk is full".to_owned())))
+    }),
+    (
+        "sessions.save",
+        "the function returned the result of another function",
+        |_, request| {
+            let is_save = matches!(request, SharingRequest::Save { .. });
+            is_save.then_some(Ok(SharingReply::Events(None)))
+        },
+    ),
+    (
+        "events.read",
+        "a stream that has ended: the events \"sechs ☃\" and no end",
+        |_, request| {
+            matches!(request, SharingRequest::End { .. }).then_some(Ok(SharingReply::Done))
+        },
+    ),
+    (
+        "events.end",
+        "a stream without its last event is not known any more",
+        |store, request| {
+            let SharingRequest::End { stream, last } = request else {
+                return None;
+            };
+            let is_lost = stream.ends_with("/lost");
+            is_lost.then(|| {
+                store.memory.end(stream, last - 1);
+                Ok(SharingReply::Done)
+            })
+        },
+    ),
+    (
+        "events.read",
+        "a part without events is followed by more",
+        |_, request| {
+            let SharingRequest::Read { stream, .. } = request else {
+                return None;
+            };
+            let part = || Ok(SharingReply::Events(Some(LoggedEvents::part(Vec::new()))));
+            stream.ends_with("/long").then(part)
+        },
+    ),
+    (
+        "events.read",
+        "more events than were appended",
+        |_, request| {
+            let SharingRequest::Read { stream, .. } = request else {
+                return None;
+            };
+            let part = || LoggedEvents::part(vec![Bytes::from_static(b"again")]);
+            stream
+                .ends_with("/long")
+                .then(|| Ok(SharingReply::Events(Some(part()))))
+        },
+    ),
+    (
+        "bus.publish",
+        "0 of 100 messages arrived within 10 s",
+        |_, request| {
+            matches!(request, SharingRequest::Publish { .. }).then_some(Ok(SharingReply::Done))
+        },
+    ),
+    (
+        "bus.publish",
+        "messages in their order, each once",
+        |store, request| {
+            if let SharingRequest::Publish { message } = request {
+                for receive in &*store.receivers.lock().expect("no panic") {
+                    receive(message.clone());
+                }
+            }
+            None
+        },
+    ),
+];
+
+#[tokio::test(start_paused = true)]
+async fn names_the_function_and_the_rule() {
+    for (function, rule, fault) in FAULTS {
+        let store = Store::new(*fault);
+        let error = check(&store, &store, Stop::new()).await;
+        let error = error.expect_err(rule);
+        assert_eq!(error.kind(), ErrorKind::Usage, "{error}");
+        assert_eq!(error.operation(), Some(*function), "{error}");
+        let expected = format!("{function}: {rule}");
+        assert!(error.to_string().starts_with(&expected), "{error}");
+        assert!(store.receivers.lock().expect("no panic").is_empty());
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn compares_two_processes() {
+    let [a, b] = [(); 2].map(|()| Store::new(NO_FAULT));
+    let error = check(&a, &b, Stop::new()).await.expect_err("two stores");
+    let expected = "sessions.load: what the other process has saved: nothing instead of";
+    assert!(error.to_string().starts_with(expected), "{error}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn ends_when_it_is_stopped() {
+    let store = Store::new(NO_FAULT);
+    let stop = Stop::new();
+    stop.stop();
+    let error = check(&store, &store, stop).await.expect_err("stopped");
+    assert_eq!(error.kind(), ErrorKind::Closed);
+}
