@@ -139,6 +139,17 @@ impl Server {
         self.built().core.sharing.clone()
     }
 
+    /// Returns the functions that share state with other servers, of a server that is not in use.
+    #[cfg(feature = "http")]
+    pub(crate) fn own_sharing(&self) -> Done<OwnSharing> {
+        let built = self.built();
+        let Some(configuration) = &built.configuration else {
+            return Err(Fault::invalid(IN_USE));
+        };
+        let sharing = configuration.sharing.clone();
+        sharing.ok_or_else(|| Fault::invalid("the server has no functions for shared state"))
+    }
+
     /// Sets the functions that share state with other servers.
     #[cfg(feature = "http")]
     pub(crate) fn share(&self, sharing: &OwnSharing) -> FaultResult {

@@ -4,6 +4,8 @@ use std::ffi::c_void;
 use std::future::Future;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
+#[cfg(feature = "http")]
+use mcpline::foreign::SharingCheck;
 use mcpline::transport::{self, Stop, Transport};
 #[cfg(feature = "http")]
 use tokio::runtime::Handle;
@@ -171,6 +173,19 @@ impl Server {
                 sharing.leave().await;
             }
             if let Err(fault) = outcome {
+                running.failed(fault);
+            }
+        });
+        Ok(())
+    }
+
+    /// Runs a check of functions that share state. It does not use the shared state of the server, as serving would.
+    #[cfg(feature = "http")]
+    pub(crate) fn check_sharing(self: &Arc<Self>, check: SharingCheck) -> Done {
+        let (stop, running) = self.serving.begin(self)?;
+        let core = self.core();
+        self.owner.library().spawn(async move {
+            if let Err(fault) = serve(core, check, stop).await {
                 running.failed(fault);
             }
         });

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use bytes::Bytes;
-use mcpline::foreign::{self, ForeignSharing, SharingFunctions};
+use mcpline::foreign::{self, ForeignSharing, SharingCheck, SharingFunctions};
 use mcpline::server::Handler;
 use mcpline::sharing::{LoggedEvents, SharingReply, SharingRequest};
 use mcpline::{Context, Reply};
@@ -509,6 +509,52 @@ pub unsafe extern "C" fn mcpl_server_set_sharing(
             data,
             owner: server.owner.clone(),
         })
+    })
+}
+
+/// Checks that functions of the program do what `mcpl_sharing` says, with the requests that a server sends; for a test of the
+/// program. Waits until everything was checked.
+///
+/// - `server`: a server that is not in use, after `mcpl_server_set_sharing`. It runs the functions as its callbacks, and is in use
+///   from now on.
+/// - `other`: the functions as another process has them, with connections of their own to the same database. Copied. `NULL`: those of
+///   the server.
+/// - `user`, `finalize`: passed to the functions of `other`, and its finalizer, which runs when the server closes, or before this
+///   function returns if it calls none of them.
+///
+/// It saves, changes and removes sessions, also at the same time, writes and reads streams, subscribes and publishes messages. Use a
+/// database for tests: what is written under names that begin with `check-` may stay there.
+///
+/// Returns `MCPL_USAGE_ERROR` if a function fails, does not end its call in time or does something else: `mcpl_last_error` begins
+/// with the name of the function, such as `sessions.save`, and says what is wrong. Also returns it if a function is `NULL`, or the
+/// server has no functions or is in use. Returns `MCPL_CLOSED` if the server is stopped meanwhile, and `MCPL_WOULD_DEADLOCK` on the
+/// I/O thread and within `mcpl_loop_dispatch`. Any other thread.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn mcpl_server_check_sharing(
+    server: *mut mcpl_server,
+    other: *const mcpl_sharing,
+    user: *mut c_void,
+    finalize: mcpl_finalizer,
+) -> mcpl_status {
+    let data = UserData::new(user, finalize);
+    entry(|| {
+        let server = Server::get(server)?;
+        let waiter = server.owner.waiter()?;
+        let own = server.own_sharing()?;
+        let other = match other.is_null() {
+            true => own.clone(),
+            false => {
+                server.owner.keep(&data);
+                OwnSharing {
+                    // SAFETY: the caller upholds the contract in the header.
+                    functions: unsafe { mcpl_sharing::read(other)? },
+                    data,
+                    owner: server.owner.clone(),
+                }
+            }
+        };
+        server.check_sharing(SharingCheck::new(own.foreign()?, other.foreign()?))?;
+        server.serving.outcome(&waiter, -1)
     })
 }
 

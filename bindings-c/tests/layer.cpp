@@ -894,6 +894,22 @@ void stores_are_classes() {
   CHECK(store.use_count() == 1);
 }
 
+void the_check_of_a_store_throws() {
+  const auto store = std::make_shared<MemoryStore>();
+  store->is_broken = true;
+  {
+    Server server("replica", "1");
+    THROWS(MCPL_USAGE_ERROR, server.check_sharing());
+    server.set_sharing({store, store, store});
+    THROWS(MCPL_USAGE_ERROR, server.check_sharing());
+    Server apart("replica", "1");
+    apart.set_sharing({store, store, store});
+    THROWS(MCPL_USAGE_ERROR, apart.check_sharing({store, nullptr, store}));
+    THROWS(MCPL_USAGE_ERROR, apart.check_sharing({store, store, store}));
+  }
+  CHECK(store.use_count() == 1);
+}
+
 void a_callable_verifies_tokens_and_scopes_limit_what_callers_see() {
   Pair pair;
   HandlerOptions needs;
@@ -1078,6 +1094,7 @@ int main() {
       TEST(transports_are_classes),
       TEST(transports_may_be_busy),
       TEST(stores_are_classes),
+      TEST(the_check_of_a_store_throws),
       TEST(a_callable_verifies_tokens_and_scopes_limit_what_callers_see),
       TEST(a_server_listens_on_a_unix_socket),
       TEST(a_loop_runs_callbacks_here),

@@ -379,6 +379,7 @@ static void servers_refuse_handles(void) {
   HANDLE(mcpl_server_add_allowed_host, ended, "example.com");
   HANDLE(mcpl_server_add_allowed_origin, ended, "https://example.com");
   HANDLE(mcpl_server_set_sharing, ended, &SHARING, NULL, NULL);
+  HANDLE(mcpl_server_check_sharing, ended, NULL, NULL, NULL);
   HANDLE(mcpl_server_metrics, ended, &text, &length);
   HANDLE_ALONE(mcpl_server_close, ended);
   cover("mcpl_server_free");
@@ -411,6 +412,10 @@ static void servers_refuse_arguments(void) {
   REFUSES(mcpl_server_set_sharing, unused, NULL, NULL, NULL);
   REFUSES(mcpl_server_set_sharing, unused, &small, NULL, NULL);
   REFUSES(mcpl_server_set_sharing, unused, &no_subscription, NULL, NULL);
+  REFUSES(mcpl_server_check_sharing, unused, NULL, NULL, NULL);
+  OK(mcpl_server_set_sharing(unused, &SHARING, NULL, NULL));
+  REFUSES(mcpl_server_check_sharing, unused, &small, NULL, NULL);
+  REFUSES(mcpl_server_check_sharing, unused, &no_subscription, NULL, NULL);
   mcpl_server_free(unused);
   GIVES_NULL(mcpl_server_new_with, JSON(BAD_JSON), NULL, 0);
   GIVES_NULL(mcpl_server_new_with, JSON("{}"), NULL, 0);

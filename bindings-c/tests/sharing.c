@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #define MAX_ENTRIES 16
-#define MAX_EVENTS 64
+#define MAX_EVENTS 1024
 #define MAX_THREADS 256
 
 /* ---- a store, log and bus in memory */
@@ -221,7 +221,8 @@ static void run_save(const struct request *request) {
 
 static void save(mcpl_call *call, const char *id, const void *session, size_t session_length, const void *replaces,
                  size_t replaces_length, int64_t lifetime_ms, void *user) {
-  CHECK(strlen(id) <= 64 && lifetime_ms > 0);
+  /* The check has one session without an end. */
+  CHECK(strlen(id) <= 64 && lifetime_ms != 0);
   handle("save", (struct request){.call = call,
                                   .store = user,
                                   .run = run_save,
@@ -911,6 +912,77 @@ static void functions_are_set_before_the_server_is_used(void) {
   clear(&second);
 }
 
+/* ---- the check of a program's own functions */
+
+/* Whether a check has failed with this function and a message that begins so. */
+static void check_fails(mcpl_server *server, const mcpl_sharing *other, struct store *store, const char *function,
+                        const char *message) {
+  EXPECT(MCPL_USAGE_ERROR, mcpl_server_check_sharing(server, other, store, NULL));
+  const mcpl_error *error = mcpl_last_error();
+  CHECK(strncmp(mcpl_error_message(error), message, strlen(message)) == 0);
+  CHECK(strcmp(mcpl_error_operation(error), function) == 0);
+}
+
+static void the_check_accepts_a_store(void) {
+  struct store store = STORE;
+  struct replica a = REPLICA, b = REPLICA;
+  configure(&a, &store, 0);
+  OK(mcpl_server_check_sharing(a.server, NULL, NULL, NULL));
+  CHECK(tally_count(&store.subscribed) == 1 && tally_count(&store.unsubscribed) == 1);
+  EXPECT(MCPL_USAGE_ERROR, mcpl_server_check_sharing(a.server, NULL, NULL, NULL));
+  finish(&a);
+  CHECK(tally_count(&store.finalized) == 1);
+  configure(&b, &store, 0);
+  OK(mcpl_server_check_sharing(b.server, &FUNCTIONS, &store, store_finalized));
+  finish(&b);
+  CHECK(tally_count(&store.finalized) == 3 && tally_count(&store.subscribed) == 2);
+  clear(&store);
+}
+
+static void the_check_waits_for_answers_of_other_threads(void) {
+  struct store store = STORE;
+  struct replica a = REPLICA;
+  configure(&a, &store, 0);
+  set_way(&store, "publish", ON_ANOTHER_THREAD);
+  OK(mcpl_server_check_sharing(a.server, NULL, NULL, NULL));
+  finish(&a);
+  clear(&store);
+}
+
+static void the_check_says_which_function_is_wrong(void) {
+  struct store store = STORE, other = STORE;
+  struct replica failing = REPLICA, apart = REPLICA;
+  configure(&failing, &store, 0);
+  set_way(&store, "save", FAIL);
+  check_fails(failing.server, NULL, NULL, "sessions.save", "sessions.save: the disk is full");
+  finish(&failing);
+  set_way(&store, NULL, AT_ONCE);
+  configure(&apart, &store, 0);
+  check_fails(apart.server, &FUNCTIONS, &other, "sessions.load",
+              "sessions.load: what the other process has saved: nothing instead of \"{");
+  finish(&apart);
+  clear(&store);
+  clear(&other);
+}
+
+static void the_check_finds_a_function_that_does_not_answer(void) {
+  struct store store = STORE;
+  struct replica a = REPLICA;
+  configure(&a, &store, 100);
+  set_way(&store, "load", KEEP);
+  check_fails(a.server, NULL, NULL, "sessions.load", "sessions.load: no answer within 0.1 s (`timeout`)");
+  tally_wait(&store.cancelled, 1);
+  OK(mcpl_call_reply_done(kept(&store)));
+  finish(&a);
+  clear(&store);
+}
+
+static void the_check_needs_functions(void) {
+  mcpl_server *server = mcpl_server_new("replica", "1");
+  EXPECT(MCPL_USAGE_ERROR, mcpl_server_check_sharing(server, NULL, NULL, NULL));
+  mcpl_server_free(server);
+}
+
 int main(int argc, char **argv) {
   static const struct test tests[] = {
       TEST(a_session_of_one_server_continues_at_another),
@@ -926,6 +998,11 @@ int main(int argc, char **argv) {
       TEST(a_server_can_be_served_again),
       TEST(functions_run_on_the_loop_of_the_server),
       TEST(functions_are_set_before_the_server_is_used),
+      TEST(the_check_accepts_a_store),
+      TEST(the_check_waits_for_answers_of_other_threads),
+      TEST(the_check_says_which_function_is_wrong),
+      TEST(the_check_finds_a_function_that_does_not_answer),
+      TEST(the_check_needs_functions),
   };
   OK(mcpl_set_diagnostics(MCPL_LOG_WARNING, warn, NULL, NULL));
   return run_tests(tests, sizeof tests / sizeof *tests, argc, argv);

@@ -146,6 +146,19 @@ public:
         mcpl_server_set_sharing(server_.get(), &functions, new Sharing(std::move(sharing)), &detail::destroy<Sharing>));
   }
 
+  /// Checks that the shared state that was set does what its classes say; for a test of the program: see
+  /// mcpl_server_check_sharing. Waits until everything was checked.
+  Fallible<void> check_sharing() {
+    return detail::done(mcpl_server_check_sharing(server_.get(), nullptr, nullptr, nullptr));
+  }
+
+  /// The same with the shared state as another process has it, with connections of its own to the same database.
+  Fallible<void> check_sharing(Sharing other) {
+    const mcpl_sharing functions = detail::SharingFunctions::table(other);
+    return detail::done(
+        mcpl_server_check_sharing(server_.get(), &functions, new Sharing(std::move(other)), &detail::destroy<Sharing>));
+  }
+
   /// Sets the path of the MCP endpoint of HTTP servers that are started afterwards: see mcpl_server_set_http_path.
   Fallible<void> set_http_path(std::string_view path) {
     return detail::done(mcpl_server_set_http_path(server_.get(), detail::CString(path).get()));
