@@ -504,6 +504,63 @@ async fn a_log_is_read_only_as_far_as_the_client_reads_the_resumed_stream() {
     );
 }
 
+/// A log with two ended streams: a notification, which is long in stream 1, and a response.
+struct LongNotification;
+
+impl EventLog for LongNotification {
+    fn append(&self, _: &str, _: u64, _: Bytes) {}
+
+    fn end(&self, _: &str, _: u64) {}
+
+    fn read<'a>(&'a self, stream: &'a str, _: u64) -> Pending<'a, Option<LoggedEvents>> {
+        let length = if stream.contains("/1.") {
+            200_000
+        } else {
+            100_000
+        };
+        let params = json!({"level": "info", "data": "x".repeat(length)});
+        let notification = notification("notifications/message", params).to_string();
+        let response = json!({"jsonrpc": "2.0", "id": 1, "result": {}}).to_string();
+        let all = LoggedEvents::new(vec![notification.into(), response.into()], true);
+        Box::pin(async { Ok(Some(all)) })
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_resumed_stream_without_room_for_an_event_is_interrupted_before_it() {
+    let mut settings = Settings::default();
+    settings.max_total_client_bytes = 650_000;
+    settings.client_share = 1.0;
+    let mut sharing = Sharing::in_memory();
+    sharing.events = Arc::new(LongNotification);
+    settings.sharing = Some(sharing);
+    let server = Server::builder("replica", "1").settings(settings);
+    let server = server.build().expect("a server");
+    let a = Process {
+        service: server.http_service(HttpOptions::default()),
+        server,
+        go_on: Arc::default(),
+        cancelled: Arc::default(),
+    };
+    let id = a.begin().await;
+    let resume = async |after: &str| {
+        let headers = [("mcp-session-id", id.as_str()), ("last-event-id", after)];
+        let resumed = request(Method::GET, &headers, Value::Null);
+        a.service.handle(resumed).await.into_body()
+    };
+    let held = [
+        resume("1.ffff-0").await,
+        resume("1.ffff-0").await,
+        resume("2.ffff-0").await,
+    ];
+    let interrupted = rest(&mut resume("1.ffff-0").await).await;
+    assert_eq!(interrupted.len(), 0, "no response without the notification");
+    for mut body in held {
+        assert_eq!(rest(&mut body).await.len(), 2);
+    }
+    assert_eq!(rest(&mut resume("1.ffff-0").await).await.len(), 2);
+}
+
 /// What a process shares until it is killed.
 struct Mortal {
     parts: Sharing,

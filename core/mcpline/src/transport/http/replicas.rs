@@ -386,7 +386,9 @@ async fn repeat_all(stream: &Stream, log: &StreamLog, after: u64, mut logged: Lo
     loop {
         next = next.saturating_add(logged.events.len() as u64);
         for event in logged.events {
-            stream.repeat(event);
+            if let Err(exceeded) = stream.repeat(event) {
+                warn_limited!(%exceeded, "dropped an event of a resumed stream: no memory is left for its client (`max_total_client_bytes`, `client_share`)");
+            }
         }
         if !logged.has_more {
             return;
@@ -414,11 +416,16 @@ struct FollowedStream {
 }
 
 impl FollowedStream {
-    /// Repeats events in the continuation. Returns whether there are more already; `None` if the stream has ended.
+    /// Repeats events in the continuation. Returns whether there are more already; `None` if the stream has ended, or its client has
+    /// no room for an event: an event that is left out may be the response, so the client has to resume the stream again.
     fn repeat(&mut self, stream: &Stream, logged: LoggedEvents) -> Option<bool> {
         self.next = self.next.saturating_add(logged.events.len() as u64);
         for event in logged.events {
-            stream.repeat(event);
+            if let Err(exceeded) = stream.repeat(event) {
+                warn_limited!(%exceeded, "interrupted a resumed stream: no memory is left for its client (`max_total_client_bytes`, `client_share`)");
+                stream.interrupt();
+                return None;
+            }
         }
         if logged.ended {
             stream.end();
@@ -443,7 +450,8 @@ impl FollowedStream {
         if let Some((_, request)) = &self.owner {
             let mut message = Vec::new();
             encode::error(&mut message, Some(request), error);
-            stream.repeat(message.into());
+            // Accepted in any case, because it is short.
+            let _ = stream.repeat(message.into());
         }
         stream.end();
     }

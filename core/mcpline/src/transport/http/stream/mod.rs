@@ -204,12 +204,21 @@ impl Stream {
     }
 
     /// Sends an event from another process's log.
-    pub(super) fn repeat(&self, event: Bytes) {
+    ///
+    /// # Errors
+    ///
+    /// The client's memory limit is exhausted; the event is not accepted.
+    pub(super) fn repeat(&self, event: Bytes) -> Result<(), Exceeded> {
         if event.is_empty() {
             self.prime();
-        } else if let Err(exceeded) = self.message(MessageKind::Request, event) {
-            warn_limited!(%exceeded, stream = %self.name, "dropped an event of a resumed stream: no memory is left for its client (`max_total_client_bytes`, `client_share`)");
+            return Ok(());
         }
+        self.message(MessageKind::Request, event)
+    }
+
+    /// Ends the continuation of another process's stream before its end: its client may resume it.
+    pub(super) fn interrupt(&self) {
+        self.overflow();
     }
 
     /// Sets when the connection that reads the stream must close: when the token that it was opened with has expired,
