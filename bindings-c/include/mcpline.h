@@ -2000,20 +2000,20 @@ mcpl_status mcpl_server_set_sharing(mcpl_server *server,
  * Checks that functions of the program do what `mcpl_sharing` says, with the requests that a server sends; for a test of the
  * program. Waits until everything was checked.
  *
- * \param server a server that is not in use, after `mcpl_server_set_sharing`. It runs the functions as its callbacks, and is in use
- *   from now on.
- * \param other the functions as another process has them, with connections of their own to the same database. Copied. `NULL`: those of
- *   the server.
- * \param user,finalize passed to the functions of `other`, and its finalizer, which runs when the server closes, or before this
- *   function returns if it calls none of them.
+ * \param server a server that is not in use, after `mcpl_server_set_sharing`. It runs the functions as its callbacks, and is in
+ *   use from now on.
+ * \param other the functions as another process has them, with connections of their own to the same database. Copied. `NULL`:
+ *   those of the server.
+ * \param user,finalize passed to the functions of `other`, and its finalizer, which runs when the server closes, or before
+ *   this function returns if it calls none of them.
  *
- * It saves, changes and removes sessions, also at the same time, writes and reads streams, subscribes and publishes messages. Use a
- * database for tests: what is written under names that begin with `check-` may stay there.
+ * It saves, changes and removes sessions, also at the same time, writes and reads streams, subscribes and publishes messages.
+ * Use a database for tests: what is written under names that begin with `check-` may stay there.
  *
- * \return `MCPL_USAGE_ERROR` if a function fails, does not end its call in time or does something else: `mcpl_last_error` begins
- * with the name of the function, such as `sessions.save`, and says what is wrong. Also returns it if a function is `NULL`, or the
- * server has no functions or is in use. Returns `MCPL_CLOSED` if the server is stopped meanwhile, and `MCPL_WOULD_DEADLOCK` on the
- * I/O thread and within `mcpl_loop_dispatch`. Any other thread.
+ * \return `MCPL_USAGE_ERROR` if a function fails, does not end its call in time or does something else: `mcpl_last_error`
+ * begins with the name of the function, such as `sessions.save`, and says what is wrong. Also returns it if a function is
+ * `NULL`, or the server has no functions or is in use. Returns `MCPL_CLOSED` if the server is stopped meanwhile, and
+ * `MCPL_WOULD_DEADLOCK` on the I/O thread and within `mcpl_loop_dispatch`. Any other thread.
  */
 MCPL_API
 mcpl_status mcpl_server_check_sharing(mcpl_server *server,

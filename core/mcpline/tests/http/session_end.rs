@@ -1,5 +1,5 @@
-//! The end of a session while calls are in flight: each is answered with an error before its response ends, whatever form the response
-//! has, and whichever process is asked to end the session.
+//! The end of a session while calls are in flight: each is answered with an error before its response ends, whatever form the
+//! response has, and whichever process is asked to end the session.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -424,8 +424,8 @@ impl SessionStore for SlowLookups {
     }
 }
 
-/// Sends `message` to the process whose lookup of the session waits, and ends the session at another process meanwhile. Returns the
-/// status of the response.
+/// Sends `message` to the process whose lookup of the session waits, and ends the session at another process meanwhile. Returns
+/// the status of the response.
 async fn end_while_it_is_looked_up(message: Value, is_known: bool) -> StatusCode {
     let mut sharing = Sharing::in_memory();
     let store = Arc::new(SlowLookups {

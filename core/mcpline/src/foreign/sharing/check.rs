@@ -34,8 +34,8 @@ const CONCURRENT: usize = 16;
 /// Number of events of a stream that is written in several calls.
 const LONG_STREAM: usize = 600;
 
-/// The check of shared state, served as if it were a transport: it ends when everything was checked. The executors of the server run
-/// the functions.
+/// The check of shared state, served as if it were a transport: it ends when everything was checked. The executors of the server
+/// run the functions.
 ///
 /// It saves, changes and removes sessions, also at the same time, writes and reads streams, and publishes messages, with the
 /// requests that a server sends. Their names begin with `check-`; what was written may stay.
@@ -56,8 +56,8 @@ impl Transport for SharingCheck {
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Usage`](crate::ErrorKind::Usage): a function failed, did not answer within the timeout of its shared state, or
-    /// does something else. The text begins with the name of the function, such as `sessions.save`.
+    /// [`ErrorKind::Usage`](crate::ErrorKind::Usage): a function failed, did not answer within the timeout of its shared state,
+    /// or does something else. The text begins with the name of the function, such as `sessions.save`.
     ///
     /// [`ErrorKind::Closed`](crate::ErrorKind::Closed): `stop` was signalled before the end.
     async fn serve(self, server: Server, stop: Stop) -> Result<(), Error> {

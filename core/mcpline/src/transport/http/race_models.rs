@@ -1,8 +1,8 @@
 //! Models of event streams and of responses to POSTs. Writers, the end of a stream, a reader and the one that takes the
 //! stream over, the loss of a connection, and the moment at which an idle exchange becomes a stream race each other.
 //! Each event is read once, in order; a waiting reader is woken; a callback for the loss of a connection is called once
-//! or dropped; an exchange has one outcome, which contains the response. The end of a session races handlers that answer and requests
-//! that arrive: each call is answered once before its response ends.
+//! or dropped; an exchange has one outcome, which contains the response. The end of a session races handlers that answer and
+//! requests that arrive: each call is answered once before its response ends.
 
 use std::future::poll_fn;
 

@@ -416,8 +416,8 @@ struct FollowedStream {
 }
 
 impl FollowedStream {
-    /// Repeats events in the continuation. Returns whether there are more already; `None` if the stream has ended, or its client has
-    /// no room for an event: an event that is left out may be the response, so the client has to resume the stream again.
+    /// Repeats events in the continuation. Returns whether there are more already; `None` if the stream has ended, or its client
+    /// has no room for an event: an event that is left out may be the response, so the client has to resume the stream again.
     fn repeat(&mut self, stream: &Stream, logged: LoggedEvents) -> Option<bool> {
         self.next = self.next.saturating_add(logged.events.len() as u64);
         for event in logged.events {

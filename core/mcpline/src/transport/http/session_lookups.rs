@@ -1,5 +1,5 @@
-//! The sessions that this process is looking up in the store. One that ends meanwhile must not be continued here: it is no longer in
-//! the store, and its end was already announced.
+//! The sessions that this process is looking up in the store. One that ends meanwhile must not be continued here: it is no longer
+//! in the store, and its end was already announced.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
