@@ -1998,7 +1998,8 @@ mcpl_status mcpl_server_set_sharing(mcpl_server *server,
 #if defined(MCPLINE_HAS_HTTP)
 /**
  * Checks that functions of the program do what `mcpl_sharing` says, with the requests that a server sends; for a test of the
- * program. Waits until everything was checked.
+ * program. Waits until everything was checked. Only in a library that was built with the feature `sharing-check`, which is not
+ * one of the default features.
  *
  * \param server a server that is not in use, after `mcpl_server_set_sharing`. It runs the functions as its callbacks, and is in
  *   use from now on.
@@ -2012,8 +2013,8 @@ mcpl_status mcpl_server_set_sharing(mcpl_server *server,
  *
  * \return `MCPL_USAGE_ERROR` if a function fails, does not end its call in time or does something else: `mcpl_last_error`
  * begins with the name of the function, such as `sessions.save`, and says what is wrong. Also returns it if a function is
- * `NULL`, or the server has no functions or is in use. Returns `MCPL_CLOSED` if the server is stopped meanwhile, and
- * `MCPL_WOULD_DEADLOCK` on the I/O thread and within `mcpl_loop_dispatch`. Any other thread.
+ * `NULL`, the server has no functions or is in use, or the library lacks the feature. Returns `MCPL_CLOSED` if the server is
+ * stopped meanwhile, and `MCPL_WOULD_DEADLOCK` on the I/O thread and within `mcpl_loop_dispatch`. Any other thread.
  */
 MCPL_API
 mcpl_status mcpl_server_check_sharing(mcpl_server *server,

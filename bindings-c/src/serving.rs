@@ -4,7 +4,7 @@ use std::ffi::c_void;
 use std::future::Future;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
-#[cfg(feature = "http")]
+#[cfg(feature = "sharing-check")]
 use mcpline::foreign::SharingCheck;
 use mcpline::transport::{self, Stop, Transport};
 #[cfg(feature = "http")]
@@ -180,7 +180,7 @@ impl Server {
     }
 
     /// Runs a check of functions that share state. It does not use the shared state of the server, as serving would.
-    #[cfg(feature = "http")]
+    #[cfg(feature = "sharing-check")]
     pub(crate) fn check_sharing(self: &Arc<Self>, check: SharingCheck) -> Done {
         let (stop, running) = self.serving.begin(self)?;
         let core = self.core();

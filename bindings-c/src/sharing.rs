@@ -7,7 +7,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use bytes::Bytes;
-use mcpline::foreign::{self, ForeignSharing, SharingCheck, SharingFunctions};
+#[cfg(feature = "sharing-check")]
+use mcpline::foreign::SharingCheck;
+use mcpline::foreign::{self, ForeignSharing, SharingFunctions};
 use mcpline::server::Handler;
 use mcpline::sharing::{LoggedEvents, SharingReply, SharingRequest};
 use mcpline::{Context, Reply};
@@ -513,7 +515,8 @@ pub unsafe extern "C" fn mcpl_server_set_sharing(
 }
 
 /// Checks that functions of the program do what `mcpl_sharing` says, with the requests that a server sends; for a test of the
-/// program. Waits until everything was checked.
+/// program. Waits until everything was checked. Only in a library that was built with the feature `sharing-check`, which is not
+/// one of the default features.
 ///
 /// - `server`: a server that is not in use, after `mcpl_server_set_sharing`. It runs the functions as its callbacks, and is in
 ///   use from now on.
@@ -527,8 +530,8 @@ pub unsafe extern "C" fn mcpl_server_set_sharing(
 ///
 /// Returns `MCPL_USAGE_ERROR` if a function fails, does not end its call in time or does something else: `mcpl_last_error`
 /// begins with the name of the function, such as `sessions.save`, and says what is wrong. Also returns it if a function is
-/// `NULL`, or the server has no functions or is in use. Returns `MCPL_CLOSED` if the server is stopped meanwhile, and
-/// `MCPL_WOULD_DEADLOCK` on the I/O thread and within `mcpl_loop_dispatch`. Any other thread.
+/// `NULL`, the server has no functions or is in use, or the library lacks the feature. Returns `MCPL_CLOSED` if the server is
+/// stopped meanwhile, and `MCPL_WOULD_DEADLOCK` on the I/O thread and within `mcpl_loop_dispatch`. Any other thread.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn mcpl_server_check_sharing(
     server: *mut mcpl_server,
@@ -553,9 +556,22 @@ pub unsafe extern "C" fn mcpl_server_check_sharing(
                 }
             }
         };
-        server.check_sharing(SharingCheck::new(own.foreign()?, other.foreign()?))?;
+        check_sharing(&server, &own, &other)?;
         server.serving.outcome(&waiter, -1)
     })
+}
+
+/// Starts the check.
+#[cfg(feature = "sharing-check")]
+fn check_sharing(server: &Arc<Server>, own: &OwnSharing, other: &OwnSharing) -> Done {
+    server.check_sharing(SharingCheck::new(own.foreign()?, other.foreign()?))
+}
+
+#[cfg(not(feature = "sharing-check"))]
+fn check_sharing(_: &Arc<Server>, _: &OwnSharing, _: &OwnSharing) -> Done {
+    Err(Fault::invalid(
+        "this library was built without the feature `sharing-check`",
+    ))
 }
 
 /// Passes a message of the bus to a server, unless the server itself has published it.

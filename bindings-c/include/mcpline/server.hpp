@@ -147,7 +147,8 @@ public:
   }
 
   /// Checks that the shared state that was set does what its classes say; for a test of the program: see
-  /// mcpl_server_check_sharing. Waits until everything was checked.
+  /// mcpl_server_check_sharing. Waits until everything was checked. Only in a library that was built with the feature
+  /// `sharing-check`.
   Fallible<void> check_sharing() {
     return detail::done(mcpl_server_check_sharing(server_.get(), nullptr, nullptr, nullptr));
   }
