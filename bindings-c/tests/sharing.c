@@ -959,7 +959,7 @@ static void the_check_says_which_function_is_wrong(void) {
   set_way(&store, NULL, AT_ONCE);
   configure(&apart, &store, 0);
   check_fails(apart.server, &FUNCTIONS, &other, "sessions.load",
-              "sessions.load: what the other process has saved: nothing instead of \"{");
+              "sessions.load: what the other process has saved: expected \"{");
   finish(&apart);
   clear(&store);
   clear(&other);

@@ -180,7 +180,11 @@ impl Driver {
         let text = serde_json::to_vec(&self.session.snapshot()).expect("a snapshot serializes");
         let snapshot = serde_json::from_slice(&text).expect("and reads back");
         self.session = Session::restore(&snapshot, limits(), |_| Some(()), |_| ());
-        self.open = self.session.request_handles().map(|(key, ())| key).collect();
+        self.open = self
+            .session
+            .request_handles()
+            .map(|(key, ())| key)
+            .collect();
         self.ended.clear();
     }
 }

@@ -582,7 +582,7 @@ fn expect(
         true => Ok(()),
         false => Err(broken(
             function,
-            &format!("{rule}: {answer} instead of {expected}"),
+            &format!("{rule}: expected {expected}, got {answer}"),
         )),
     }
 }

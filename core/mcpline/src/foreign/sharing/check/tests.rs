@@ -147,7 +147,7 @@ const FAULTS: &[(&str, &str, Fault)] = &[
     ),
     (
         "sessions.save",
-        "another process has changed the session: nothing instead of \"{\\\"name\\\":\\\"zwölf\\\"}\"",
+        "another process has changed the session: expected \"{\\\"name\\\":\\\"zwölf\\\"}\", got nothing",
         |_, request| {
             let SharingRequest::Save {
                 session, replaces, ..
@@ -161,7 +161,7 @@ const FAULTS: &[(&str, &str, Fault)] = &[
     ),
     (
         "sessions.load",
-        "an id that was never saved: \"\" instead of nothing",
+        "an id that was never saved: expected nothing, got \"\"",
         |_, request| {
             let is_load = matches!(request, SharingRequest::Load { .. });
             is_load.then(|| Ok(SharingReply::Session(Some(Bytes::new()))))
@@ -280,8 +280,12 @@ async fn names_the_function_and_the_rule() {
 async fn compares_two_processes() {
     let [a, b] = [(); 2].map(|()| Store::new(NO_FAULT));
     let error = check(&a, &b, Stop::new()).await.expect_err("two stores");
-    let expected = "sessions.load: what the other process has saved: nothing instead of";
-    assert!(error.to_string().starts_with(expected), "{error}");
+    let expected = "sessions.load: what the other process has saved: expected ";
+    let text = error.to_string();
+    assert!(
+        text.starts_with(expected) && text.ends_with(", got nothing"),
+        "{text}"
+    );
 }
 
 #[tokio::test(start_paused = true)]
