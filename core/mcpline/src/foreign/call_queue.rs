@@ -93,6 +93,19 @@ impl<T: Clone + Send + Sync + 'static> CallQueue<T> {
         }
     }
 
+    /// Takes the next call, that of the peer whose turn it is, and returns how many are left. The loop is woken when a call
+    /// arrives after none was left: until then, a thread that has taken one must take another.
+    pub fn take(&self) -> Option<(T, Call, usize)> {
+        let mut state = self.shared.lock();
+        let taken = state.calls.pop();
+        let left = state.calls.len();
+        state.waking = left > 0;
+        drop(state);
+        let (tag, call) = taken?;
+        call.record_queue_time();
+        Some((tag, call, left))
+    }
+
     /// Gathers calls until the returned guard is dropped; if some are left then, the loop is woken at once. For a
     /// thread that receives calls and can drain them itself.
     pub fn gather(&self) -> WakeupHold<'_, T> {
