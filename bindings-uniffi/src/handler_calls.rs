@@ -1,28 +1,26 @@
-//! Calls of handlers that a thread of the other language takes in batches.
+//! Calls of handlers that runners of the other language take.
 //!
 //! A foreign trait passes structures by value, which cost JNA more than the rest of a call: it makes each of them an object
 //! with memory of its own, and reads it by reflection. With a callback for each call, the I/O thread would run code of the JVM
 //! and wake another thread each time. Kotlin therefore gives its handlers numbers. One of its threads waits in
-//! [`mcpline_next_handler_events`] for the calls that have arrived, and each outcome comes back as bytes.
+//! [`mcpline_next_handler_events`], and starts a runner if calls have arrived at a [`HandlerQueue`]. The runner takes them one
+//! by one with [`mcpline_take_handler_call`], each immediately before its handler begins, and each outcome comes back as bytes.
 
-use std::cell::Cell;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, LazyLock, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use mcpline::foreign::{CallQueue, IoAction, IoThreadQueue, MAX_WAITING_CALLS};
+use mcpline::protocol::wire::Raw;
 use mcpline::{Context, HandlerError};
 use uniffi::{Lift, Lower};
 
 use crate::UniFfiTag;
 use crate::call::{Call, Outcome, converted};
 
-/// Bytes of arguments after which a batch ends: more than most batches have, and few enough to be decoded quickly.
-const MAX_BATCH_BYTES: usize = 64 * 1024;
-
-/// Number of calls after which a batch ends.
-const MAX_BATCH_CALLS: usize = 256;
+/// Bytes of a batch of events that are kept for the next: more than most have.
+const MAX_KEPT_BATCH_BYTES: usize = 4096;
 
 /// Number of replies that are kept back at most. The I/O thread sends those while handlers produce the next.
 const MAX_UNSENT_REPLIES: usize = 32;
@@ -30,84 +28,118 @@ const MAX_UNSENT_REPLIES: usize = 32;
 /// The kinds of events. The numbers are those of `HandlerCalls.kt`.
 #[derive(Clone, Copy)]
 enum EventKind {
-    /// A call begins: the number of the handler, and the arguments.
-    Call = 0,
+    /// A call has arrived at a queue that was empty.
+    Arrived = 0,
     /// The outcome of a call is not needed any more.
     Cancelled = 1,
     /// A handler gets no more calls.
-    Released = 2,
+    HandlerReleased = 2,
+    /// A queue gets no more calls.
+    QueueReleased = 3,
 }
 
 /// A handler of the other language.
-struct NumberedHandler {
+pub(crate) struct NumberedHandler {
     number: u64,
     mime_type: Option<Arc<str>>,
-    queue: IoThreadQueue,
-    /// The number of the [`HandlerCalls`].
-    thread: u64,
+    queue: Arc<HandlerQueue>,
 }
 
 impl Drop for NumberedHandler {
     fn drop(&mut self) {
-        EVENTS.post(EventKind::Released, self.number);
+        EVENTS.post(EventKind::HandlerReleased, self.number);
     }
 }
 
-/// The calls of all [`NumberedHandler`]s of one I/O thread.
-pub(crate) struct HandlerCalls {
+/// The calls of the handlers of one server that have not begun. Peers take turns, and calls are refused when it is full.
+pub(crate) struct HandlerQueue {
     number: u64,
-    queue: CallQueue<Arc<NumberedHandler>>,
+    calls: CallQueue<Arc<NumberedHandler>>,
+    /// Takes the replies.
+    io: IoThreadQueue,
 }
 
-impl HandlerCalls {
-    pub(crate) fn new() -> Self {
-        static LAST: AtomicU64 = AtomicU64::new(0);
-        let number = LAST.fetch_add(1, Ordering::Relaxed) + 1;
-        let queue = CallQueue::new(MAX_WAITING_CALLS, || {
-            // The thread that drains knows itself whether calls are left.
-            if !IS_TAKING.get() {
-                EVENTS.wake();
-            }
-        });
-        EVENTS.lock().queues.push((number, queue.clone()));
-        Self { number, queue }
+impl HandlerQueue {
+    pub(crate) fn number(&self) -> u64 {
+        self.number
     }
 
     /// Returns the handler of a feature.
     pub(crate) fn handler(
-        &self,
+        self: &Arc<Self>,
         number: u64,
         mime_type: Option<Arc<str>>,
-        queue: IoThreadQueue,
     ) -> Arc<dyn mcpline::Handler> {
-        self.queue.handler(Arc::new(NumberedHandler {
+        self.calls.handler(Arc::new(NumberedHandler {
             number,
             mime_type,
-            queue,
-            thread: self.number,
+            queue: self.clone(),
         }))
     }
 }
 
-impl Drop for HandlerCalls {
+impl Drop for HandlerQueue {
     fn drop(&mut self) {
-        let mut events = EVENTS.lock();
-        let place = events
-            .queues
-            .iter()
-            .position(|(number, _)| *number == self.number);
-        let queue = place.map(|place| events.queues.swap_remove(place));
-        // Handlers whose last calls it has post an event.
-        drop(events);
-        drop(queue);
-        // Calls that nothing takes any more would keep their server, which keeps the queue.
-        self.queue.close();
+        open_queues().remove(&self.number);
+        EVENTS.post(EventKind::QueueReleased, self.number);
     }
 }
 
-thread_local! {
-    /// Whether this thread is in [`Events::take`].
-    static IS_TAKING: Cell<bool> = const { Cell::new(false) };
+/// The [`HandlerQueue`]s of one I/O thread.
+pub(crate) struct HandlerQueues {
+    /// Number of the I/O thread.
+    thread: u64,
+}
+
+impl HandlerQueues {
+    pub(crate) fn new() -> Self {
+        static LAST: AtomicU64 = AtomicU64::new(0);
+        let thread = LAST.fetch_add(1, Ordering::Relaxed) + 1;
+        Self { thread }
+    }
+
+    /// Opens a queue, whose replies go to `io`.
+    pub(crate) fn open(&self, io: IoThreadQueue) -> Arc<HandlerQueue> {
+        static LAST: AtomicU64 = AtomicU64::new(0);
+        let number = LAST.fetch_add(1, Ordering::Relaxed) + 1;
+        let calls = CallQueue::new(MAX_WAITING_CALLS, move || {
+            EVENTS.post(EventKind::Arrived, number);
+        });
+        let open = OpenQueue {
+            thread: self.thread,
+            calls: calls.clone(),
+        };
+        open_queues().insert(number, open);
+        Arc::new(HandlerQueue { number, calls, io })
+    }
+}
+
+impl Drop for HandlerQueues {
+    fn drop(&mut self) {
+        let all = open_queues();
+        let own = all.values().filter(|open| open.thread == self.thread);
+        let own: Vec<_> = own.map(|open| open.calls.clone()).collect();
+        // Handlers whose last calls a queue has remove it.
+        drop(all);
+        for calls in own {
+            // Calls that nothing takes any more would keep their server, which keeps the queue.
+            calls.close();
+        }
+    }
+}
+
+/// A queue from which calls can be taken.
+struct OpenQueue {
+    /// Number of its I/O thread.
+    thread: u64,
+    calls: CallQueue<Arc<NumberedHandler>>,
+}
+
+/// The queues by their numbers.
+static QUEUES: LazyLock<Mutex<HashMap<u64, OpenQueue>>> = LazyLock::new(Mutex::default);
+
+fn open_queues() -> MutexGuard<'static, HashMap<u64, OpenQueue>> {
+    QUEUES.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// What the other language has to do next.
@@ -121,18 +153,19 @@ struct Events {
 
 #[derive(Default)]
 struct EventState {
-    /// Cancellations and releases: as few as calls and handlers.
+    /// As few as queues, calls and handlers.
     posted: Vec<(EventKind, u64)>,
-    /// The queues of calls, with the numbers of their [`HandlerCalls`].
-    queues: Vec<(u64, CallQueue<Arc<NumberedHandler>>)>,
-    /// Whether something has arrived since the last look.
+    /// Whether the thread that waits was woken since its last look.
     is_woken: bool,
 }
 
 impl Events {
     fn post(&self, kind: EventKind, number: u64) {
-        self.lock().posted.push((kind, number));
-        self.wake();
+        let mut state = self.lock();
+        state.posted.push((kind, number));
+        state.is_woken = true;
+        drop(state);
+        self.filled.notify_one();
     }
 
     fn wake(&self) {
@@ -140,49 +173,22 @@ impl Events {
         self.filled.notify_one();
     }
 
-    /// Waits for events, but no longer than this.
-    fn wait(&self, most: Option<Duration>) {
+    /// Waits for events, but no longer than this, and returns them.
+    fn next(&self, most: Option<Duration>) -> Vec<(EventKind, u64)> {
         let state = self.lock();
-        let idle = |state: &mut EventState| !state.is_woken;
-        match most {
-            Some(most) => drop(self.filled.wait_timeout_while(state, most, idle)),
-            None => drop(self.filled.wait_while(state, idle)),
-        }
-    }
-
-    /// Writes the events to a batch, at most this number of calls among them.
-    fn take(&self, most_calls: usize, batch: &mut Vec<u8>) {
-        let (posted, queues) = {
-            let mut state = self.lock();
-            state.is_woken = false;
-            (std::mem::take(&mut state.posted), state.queues.clone())
-        };
-        for (kind, number) in posted {
-            write_event(batch, kind, number);
-        }
-        let mut calls = Vec::with_capacity(1);
-        let mut left = most_calls.min(MAX_BATCH_CALLS);
-        if left == 0 {
-            // The thread comes back for them.
-            return;
-        }
-        IS_TAKING.set(true);
-        for (_, queue) in queues {
-            // One by one, because the bytes are known only then.
-            while left > 0 && batch.len() < MAX_BATCH_BYTES {
-                queue.drain(1, &mut calls);
-                let Some((handler, call)) = calls.pop() else {
-                    break;
-                };
-                left -= 1;
-                begin(handler, call, batch);
+        let is_idle = |state: &mut EventState| !state.is_woken;
+        let mut state = match most {
+            Some(most) => {
+                let waited = self.filled.wait_timeout_while(state, most, is_idle);
+                waited.unwrap_or_else(PoisonError::into_inner).0
             }
-        }
-        IS_TAKING.set(false);
-        if left == 0 || batch.len() >= MAX_BATCH_BYTES {
-            // Calls may be left.
-            self.lock().is_woken = true;
-        }
+            None => {
+                let waited = self.filled.wait_while(state, is_idle);
+                waited.unwrap_or_else(PoisonError::into_inner)
+            }
+        };
+        state.is_woken = false;
+        std::mem::take(&mut state.posted)
     }
 
     fn lock(&self) -> MutexGuard<'_, EventState> {
@@ -190,33 +196,15 @@ impl Events {
     }
 }
 
-fn write_event(batch: &mut Vec<u8>, kind: EventKind, number: u64) {
-    batch.push(kind as u8);
-    batch.extend(number.to_be_bytes());
-}
-
-/// Gives a call a number, and writes it to a batch.
-fn begin(handler: Arc<NumberedHandler>, call: mcpline::Call, batch: &mut Vec<u8>) {
-    let context = call.context();
-    if context.is_cancelled() {
-        // No client is waiting for the response any more.
-        let queue = handler.queue.clone();
-        return queue.push(IoAction::Reply(call, Err(cancelled())));
-    }
-    let arguments = call.arguments().clone();
-    let handler_number = handler.number;
-    let number = OpenCalls::lock().open(OpenCall {
-        handler,
-        context: context.clone(),
-        call: Some(call),
-    });
-    write_event(batch, EventKind::Call, number);
-    batch.extend(handler_number.to_be_bytes());
-    // The limit of messages is far below 2 GiB.
-    batch.extend((arguments.as_bytes().len() as u32).to_be_bytes());
-    batch.extend(arguments.as_bytes());
-    // Its event follows the batch with the call.
-    context.on_cancel(move || cancel(number));
+/// What [`mcpline_take_handler_call`] returns about a call.
+#[repr(C)]
+pub struct TakenCall {
+    /// The arguments, as JSON. They are valid until the call is ended.
+    arguments: *const u8,
+    /// Bytes of the arguments.
+    length: u64,
+    /// How many calls are left in the queue.
+    left: u64,
 }
 
 fn cancelled() -> HandlerError {
@@ -226,13 +214,13 @@ fn cancelled() -> HandlerError {
 /// Ends a call whose handler still runs, which keeps the context.
 fn cancel(number: u64) {
     let taken = {
-        let mut open = OpenCalls::lock();
-        let taken = open.calls.get_mut(&number);
-        taken.and_then(|open| Some((open.call.take()?, open.handler.queue.clone())))
+        let mut open = open_calls();
+        let taken = open.get_mut(&number);
+        taken.and_then(|open| Some((open.call.take()?, open.handler.queue.io.clone())))
     };
-    if let Some((call, queue)) = taken {
+    if let Some((call, io)) = taken {
         EVENTS.post(EventKind::Cancelled, number);
-        queue.push(IoAction::Reply(call, Err(cancelled())));
+        io.push(IoAction::Reply(call, Err(cancelled())));
     }
 }
 
@@ -240,36 +228,24 @@ fn cancel(number: u64) {
 struct OpenCall {
     handler: Arc<NumberedHandler>,
     context: Context,
+    /// What the handler may still read after the request was cancelled.
+    _arguments: Raw,
     /// `None` after the request was cancelled.
     call: Option<mcpline::Call>,
 }
 
 /// The open calls by their numbers. The core limits how many there are (`max_calls`).
-#[derive(Default)]
-struct OpenCalls {
-    last: u64,
-    calls: HashMap<u64, OpenCall>,
-}
+static OPEN: LazyLock<Mutex<HashMap<u64, OpenCall>>> = LazyLock::new(Mutex::default);
 
-static OPEN: LazyLock<Mutex<OpenCalls>> = LazyLock::new(Mutex::default);
-
-impl OpenCalls {
-    fn lock() -> MutexGuard<'static, Self> {
-        OPEN.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn open(&mut self, call: OpenCall) -> u64 {
-        self.last += 1;
-        self.calls.insert(self.last, call);
-        self.last
-    }
+fn open_calls() -> MutexGuard<'static, HashMap<u64, OpenCall>> {
+    OPEN.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Replies in queues whose I/O threads were not woken for them.
 #[derive(Default)]
 struct Unsent {
     count: usize,
-    /// One clone of each queue, with the number of its [`HandlerCalls`].
+    /// Those of each [`HandlerQueue`] with replies, by its number.
     queues: Vec<(u64, IoThreadQueue)>,
 }
 
@@ -291,39 +267,96 @@ impl Unsent {
 /// Waits for events and returns the address of a batch, whose length is written to `length`. It is valid until the next call of
 /// this function, which only one thread may call.
 ///
-/// `most_milliseconds` is how long it waits; without limit if negative. The batch is empty then. `most_calls` is how many calls
-/// the batch may have. The others stay in the queue, in which peers take turns, and which refuses calls when it is full; call the
-/// function again for them.
+/// `most_microseconds` is how long it waits; without limit if negative. The batch is empty then, and after
+/// [`mcpline_wake_handler_events`].
 ///
-/// The batch has the events one after another. Each begins with its kind, a byte, and the number of a call or, if the kind is
-/// [`EventKind::Released`], of a handler. In a call, the number of its handler follows, then the length of the arguments (four
-/// bytes) and the arguments. Numbers have eight bytes, the most significant first.
+/// The batch has the events one after another. Each is its kind (a byte, see [`EventKind`]) and the number of a queue, a call or
+/// a handler (eight bytes, the most significant first).
 ///
 /// # Safety
 ///
 /// `length` points to a number.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn mcpline_next_handler_events(
-    most_milliseconds: i64,
-    most_calls: u64,
+    most_microseconds: i64,
     length: *mut u64,
 ) -> *const u8 {
     static BATCH: Mutex<Vec<u8>> = Mutex::new(Vec::new());
     let mut batch = BATCH.lock().unwrap_or_else(PoisonError::into_inner);
     batch.clear();
-    // After large arguments.
-    batch.shrink_to(2 * MAX_BATCH_BYTES);
-    let most = u64::try_from(most_milliseconds)
-        .ok()
-        .map(Duration::from_millis);
-    EVENTS.wait(most);
-    EVENTS.take(
-        usize::try_from(most_calls).unwrap_or(usize::MAX),
-        &mut batch,
-    );
+    batch.shrink_to(MAX_KEPT_BATCH_BYTES);
+    let most = u64::try_from(most_microseconds).ok();
+    for (kind, number) in EVENTS.next(most.map(Duration::from_micros)) {
+        batch.push(kind as u8);
+        batch.extend(number.to_be_bytes());
+    }
     // SAFETY: the caller's.
     unsafe { length.write(batch.len() as u64) };
     batch.as_ptr()
+}
+
+/// Makes [`mcpline_next_handler_events`] return.
+#[unsafe(no_mangle)]
+pub extern "C" fn mcpline_wake_handler_events() {
+    EVENTS.wake();
+}
+
+/// Takes the next call of a queue, which gets the number `call`. No other call of this process has had it. Returns the number of
+/// its handler; 0 if the queue is empty, and `call` is not used.
+///
+/// Whoever has taken a call takes further ones while `left` is not 0: [`EventKind::Arrived`] follows only when a call arrives
+/// after none was left. Any thread may take calls, several of them at the same time.
+///
+/// # Safety
+///
+/// `taken` points to memory for a [`TakenCall`], in which the arguments are undefined if there is no call.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn mcpline_take_handler_call(
+    queue: u64,
+    call: u64,
+    taken: *mut TakenCall,
+) -> u64 {
+    let number = call;
+    let calls = open_queues().get(&queue).map(|open| open.calls.clone());
+    let next = calls.and_then(|calls| next_call(&calls));
+    let Some((handler, call, left)) = next else {
+        // SAFETY: the caller's.
+        unsafe { (*taken).left = 0 };
+        return 0;
+    };
+    let (handler_number, context) = (handler.number, call.context());
+    let arguments = call.arguments().clone();
+    let facts = TakenCall {
+        arguments: arguments.as_bytes().as_ptr(),
+        length: arguments.as_bytes().len() as u64,
+        left: left as u64,
+    };
+    // SAFETY: the caller's.
+    unsafe { taken.write(facts) };
+    let open = OpenCall {
+        handler,
+        context: context.clone(),
+        _arguments: arguments,
+        call: Some(call),
+    };
+    open_calls().insert(number, open);
+    context.on_cancel(move || cancel(number));
+    handler_number
+}
+
+/// Takes the next call that was not cancelled, and returns how many are left.
+fn next_call(
+    calls: &CallQueue<Arc<NumberedHandler>>,
+) -> Option<(Arc<NumberedHandler>, mcpline::Call, usize)> {
+    loop {
+        let (handler, call, left) = calls.take()?;
+        if !call.context().is_cancelled() {
+            return Some((handler, call, left));
+        }
+        // No client is waiting for the response any more.
+        let io = handler.queue.io.clone();
+        io.push(IoAction::Reply(call, Err(cancelled())));
+    }
 }
 
 /// Ends a call. The outcome is an [`Outcome`] as uniffi writes it; ignored if the request was cancelled. This function or
@@ -342,11 +375,12 @@ pub unsafe extern "C" fn mcpline_end_handler_call(
     length: u64,
     is_kept: u8,
 ) {
-    let open = OpenCalls::lock().calls.remove(&number);
+    let open = open_calls().remove(&number);
     let Some(OpenCall {
         handler,
         context,
         call: Some(call),
+        ..
     }) = open
     else {
         return;
@@ -358,21 +392,21 @@ pub unsafe extern "C" fn mcpline_end_handler_call(
         Ok(outcome) => converted(&call, &context, handler.mime_type.as_deref(), outcome),
         Err(error) => Err(HandlerError::Internal(error.to_string())),
     };
-    let queue = &handler.queue;
+    let io = &handler.queue.io;
     // After the reports of the handler, which are in the queue.
     let action = IoAction::Reply(call, reply);
     if is_kept == 0 {
-        return queue.push(action);
+        return io.push(action);
     }
-    queue.push_without_wake(action);
+    io.push_without_wake(action);
     let mut unsent = Unsent::lock();
     unsent.count += 1;
     let is_known = unsent
         .queues
         .iter()
-        .any(|(number, _)| *number == handler.thread);
+        .any(|(number, _)| *number == handler.queue.number);
     if !is_known {
-        unsent.queues.push((handler.thread, queue.clone()));
+        unsent.queues.push((handler.queue.number, io.clone()));
     }
     let is_full = unsent.count >= MAX_UNSENT_REPLIES;
     drop(unsent);
@@ -384,7 +418,7 @@ pub unsafe extern "C" fn mcpline_end_handler_call(
 /// Ends a call whose outcome could not be passed on, unless it has ended. The caller needs no memory for it.
 #[unsafe(no_mangle)]
 pub extern "C" fn mcpline_fail_handler_call(number: u64) {
-    let open = OpenCalls::lock().calls.remove(&number);
+    let open = open_calls().remove(&number);
     if let Some(OpenCall {
         handler,
         call: Some(call),
@@ -395,8 +429,8 @@ pub extern "C" fn mcpline_fail_handler_call(number: u64) {
             "the handler's call or result could not be passed on: the JVM may be out of memory"
                 .into(),
         );
-        let queue = handler.queue.clone();
-        queue.push(IoAction::Reply(call, Err(error)));
+        let io = handler.queue.io.clone();
+        io.push(IoAction::Reply(call, Err(error)));
     }
 }
 
@@ -409,10 +443,10 @@ pub extern "C" fn mcpline_send_handler_replies() {
 /// Returns the context of a call as the handle of a [`Call`], which the caller takes over; 0 if the call has ended.
 #[unsafe(no_mangle)]
 pub extern "C" fn mcpline_handler_call_context(number: u64) -> u64 {
-    let open = OpenCalls::lock();
-    let Some(call) = open.calls.get(&number) else {
+    let open = open_calls();
+    let Some(call) = open.get(&number) else {
         return 0;
     };
-    let call = Call::new(call.context.clone(), call.handler.queue.clone());
+    let call = Call::new(call.context.clone(), call.handler.queue.io.clone());
     <Arc<Call> as Lower<UniFfiTag>>::lower(Arc::new(call)).as_raw()
 }

@@ -8,13 +8,13 @@ use tokio::runtime::Handle;
 use tokio::sync::oneshot;
 
 use crate::failure::Failure;
-use crate::handler_calls::HandlerCalls;
+use crate::handler_calls::HandlerQueues;
 
 /// A running I/O thread.
 pub(crate) struct Runtime {
     handle: Handle,
     queue: IoThreadQueue,
-    handler_calls: HandlerCalls,
+    handler_queues: HandlerQueues,
     /// Dropped to end the thread.
     _stop: oneshot::Sender<()>,
 }
@@ -60,7 +60,7 @@ impl Runtime {
         Ok(Self {
             handle,
             queue,
-            handler_calls: HandlerCalls::new(),
+            handler_queues: HandlerQueues::new(),
             _stop: stop,
         })
     }
@@ -74,8 +74,8 @@ impl Runtime {
     }
 
     /// The calls of handlers that have numbers.
-    pub(crate) fn handler_calls(&self) -> &HandlerCalls {
-        &self.handler_calls
+    pub(crate) fn handler_queues(&self) -> &HandlerQueues {
+        &self.handler_queues
     }
 
     /// Runs a function on the I/O thread, after everything that was handed to it before.

@@ -1,6 +1,6 @@
 //! The server of the other language: the core's server, whose handlers are foreign.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use mcpline::foreign::channel::{Channel as CoreChannel, ServedChannel};
 use mcpline::foreign::options::{
@@ -16,6 +16,7 @@ use tokio::sync::{oneshot, watch};
 use crate::call::{ForeignHandler, Handler};
 use crate::channel::{Channel, carry};
 use crate::failure::Failure;
+use crate::handler_calls::HandlerQueue;
 use crate::request_log::{self, RequestListener};
 use crate::runtime::Runtime;
 
@@ -24,6 +25,8 @@ use crate::runtime::Runtime;
 pub struct Server {
     pub(crate) core: mcpline::Server,
     runtime: Arc<Runtime>,
+    /// The calls of its numbered handlers, once it has some.
+    handler_queue: OnceLock<Arc<HandlerQueue>>,
 }
 
 #[uniffi::export]
@@ -42,7 +45,11 @@ impl Server {
             .build()?;
         foreign::print_traffic(&core);
         let runtime = Runtime::shared()?;
-        Ok(Arc::new(Self { core, runtime }))
+        Ok(Arc::new(Self {
+            core,
+            runtime,
+            handler_queue: OnceLock::new(),
+        }))
     }
 
     /// Adds a feature: see [`Feature::read`]. `definition` and `options`, which are [`FeatureOptions`], are JSON.
@@ -64,8 +71,13 @@ impl Server {
         Ok(())
     }
 
-    /// Adds a feature as [`Self::add_feature`] does, whose calls a thread of the other language takes: see
-    /// `mcpline_next_handler_events`. `handler` is the number of the handler, which no other handler of this process has had.
+    /// Returns the number of the queue from which the calls of numbered handlers are taken: see `mcpline_take_handler_call`.
+    pub fn handler_queue(&self) -> u64 {
+        self.calls_of_handlers().number()
+    }
+
+    /// Adds a feature as [`Self::add_feature`] does, whose calls threads of the other language take: see
+    /// [`Self::handler_queue`]. `handler` is the number of the handler, which no other handler of this process has had.
     pub fn add_numbered_feature(
         &self,
         kind: String,
@@ -75,8 +87,7 @@ impl Server {
     ) -> Result<(), Failure> {
         let feature = feature(&kind, &definition, options.as_deref())?;
         let mime_type = feature.mime_type().map(Into::into);
-        let calls = self.runtime.handler_calls();
-        let handler = calls.handler(handler, mime_type, self.runtime.queue().clone());
+        let handler = self.calls_of_handlers().handler(handler, mime_type);
         feature.add(&self.core, handler)?;
         Ok(())
     }
@@ -218,6 +229,14 @@ impl Server {
 }
 
 impl Server {
+    fn calls_of_handlers(&self) -> &Arc<HandlerQueue> {
+        let open = || {
+            let queues = self.runtime.handler_queues();
+            queues.open(self.runtime.queue().clone())
+        };
+        self.handler_queue.get_or_init(open)
+    }
+
     /// Opens a transport on the I/O thread and serves it. `facts` returns its URL and port.
     async fn begin<T: Transport + Send + 'static>(
         &self,

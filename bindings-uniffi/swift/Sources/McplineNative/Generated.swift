@@ -3072,10 +3072,15 @@ package protocol ServerProtocol: AnyObject, Sendable {
     func addFeature(kind: String, definition: String, options: String?, handler: Handler) throws
 
     /**
-     * Adds a feature as [`Self::add_feature`] does, whose calls a thread of the other language takes: see
-     * `mcpline_next_handler_events`. `handler` is the number of the handler, which no other handler of this process has had.
+     * Adds a feature as [`Self::add_feature`] does, whose calls threads of the other language take: see
+     * [`Self::handler_queue`]. `handler` is the number of the handler, which no other handler of this process has had.
      */
     func addNumberedFeature(kind: String, definition: String, options: String?, handler: UInt64) throws
+
+    /**
+     * Returns the number of the queue from which the calls of numbered handlers are taken: see `mcpline_take_handler_call`.
+     */
+    func handlerQueue()  -> UInt64
 
     /**
      * Begins to serve HTTP; `options` are [`HttpServingOptions`] as JSON. Returns when the server listens.
@@ -3249,8 +3254,8 @@ package func addFeature(kind: String, definition: String, options: String?, hand
 }
 
     /**
-     * Adds a feature as [`Self::add_feature`] does, whose calls a thread of the other language takes: see
-     * `mcpline_next_handler_events`. `handler` is the number of the handler, which no other handler of this process has had.
+     * Adds a feature as [`Self::add_feature`] does, whose calls threads of the other language take: see
+     * [`Self::handler_queue`]. `handler` is the number of the handler, which no other handler of this process has had.
      */
 package func addNumberedFeature(kind: String, definition: String, options: String?, handler: UInt64)throws   {try rustCallWithError(FfiConverterTypeFailure_lift) {
         uniffiCallStatus in
@@ -3262,6 +3267,18 @@ package func addNumberedFeature(kind: String, definition: String, options: Strin
         FfiConverterUInt64.lower(handler),uniffiCallStatus
     )
 }
+}
+
+    /**
+     * Returns the number of the queue from which the calls of numbered handlers are taken: see `mcpline_take_handler_call`.
+     */
+package func handlerQueue() -> UInt64  {
+    return try!  FfiConverterUInt64.lift(try! rustCall() {
+        uniffiCallStatus in
+    uniffi_mcpline_uniffi_fn_method_server_handler_queue(
+            self.uniffiCloneHandle(),uniffiCallStatus
+    )
+})
 }
 
     /**
@@ -4966,7 +4983,10 @@ private let initializationResult: InitializationResult = {
     if (uniffi_mcpline_uniffi_checksum_method_server_add_feature() != 50576) {
         return InitializationResult.apiChecksumMismatch
     }
-    if (uniffi_mcpline_uniffi_checksum_method_server_add_numbered_feature() != 47715) {
+    if (uniffi_mcpline_uniffi_checksum_method_server_add_numbered_feature() != 59751) {
+        return InitializationResult.apiChecksumMismatch
+    }
+    if (uniffi_mcpline_uniffi_checksum_method_server_handler_queue() != 31907) {
         return InitializationResult.apiChecksumMismatch
     }
     if (uniffi_mcpline_uniffi_checksum_method_server_listen() != 51067) {

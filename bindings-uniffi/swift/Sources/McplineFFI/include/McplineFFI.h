@@ -702,6 +702,11 @@ void uniffi_mcpline_uniffi_fn_method_server_add_feature(uint64_t ptr, RustBuffer
 void uniffi_mcpline_uniffi_fn_method_server_add_numbered_feature(uint64_t ptr, RustBuffer kind, RustBuffer definition, RustBuffer options, uint64_t handler, RustCallStatus *_Nonnull out_status
 );
 #endif
+#ifndef UNIFFI_FFIDEF_UNIFFI_MCPLINE_UNIFFI_FN_METHOD_SERVER_HANDLER_QUEUE
+#define UNIFFI_FFIDEF_UNIFFI_MCPLINE_UNIFFI_FN_METHOD_SERVER_HANDLER_QUEUE
+uint64_t uniffi_mcpline_uniffi_fn_method_server_handler_queue(uint64_t ptr, RustCallStatus *_Nonnull out_status
+);
+#endif
 #ifndef UNIFFI_FFIDEF_UNIFFI_MCPLINE_UNIFFI_FN_METHOD_SERVER_LISTEN
 #define UNIFFI_FFIDEF_UNIFFI_MCPLINE_UNIFFI_FN_METHOD_SERVER_LISTEN
 uint64_t uniffi_mcpline_uniffi_fn_method_server_listen(uint64_t ptr, RustBuffer host, uint16_t port, RustBuffer options
@@ -1311,6 +1316,12 @@ uint16_t uniffi_mcpline_uniffi_checksum_method_server_add_feature(void
 #ifndef UNIFFI_FFIDEF_UNIFFI_MCPLINE_UNIFFI_CHECKSUM_METHOD_SERVER_ADD_NUMBERED_FEATURE
 #define UNIFFI_FFIDEF_UNIFFI_MCPLINE_UNIFFI_CHECKSUM_METHOD_SERVER_ADD_NUMBERED_FEATURE
 uint16_t uniffi_mcpline_uniffi_checksum_method_server_add_numbered_feature(void
+
+);
+#endif
+#ifndef UNIFFI_FFIDEF_UNIFFI_MCPLINE_UNIFFI_CHECKSUM_METHOD_SERVER_HANDLER_QUEUE
+#define UNIFFI_FFIDEF_UNIFFI_MCPLINE_UNIFFI_CHECKSUM_METHOD_SERVER_HANDLER_QUEUE
+uint16_t uniffi_mcpline_uniffi_checksum_method_server_handler_queue(void
 
 );
 #endif

@@ -10,30 +10,13 @@ import java.util.concurrent.atomic.AtomicInteger
 import java.util.concurrent.atomic.AtomicLong
 import java.util.concurrent.locks.LockSupport
 import kotlin.concurrent.thread
-import kotlin.coroutines.EmptyCoroutineContext
 import kotlinx.coroutines.CoroutineScope
-import kotlinx.coroutines.CoroutineStart
-import kotlinx.coroutines.DelicateCoroutinesApi
-import kotlinx.coroutines.Dispatchers
-import kotlinx.coroutines.GlobalScope
-import kotlinx.coroutines.Job
-import kotlinx.coroutines.delay
-import kotlinx.coroutines.job
-import kotlinx.coroutines.launch
-import kotlinx.coroutines.yield
 import mcpline.ffi.Call
-import mcpline.ffi.FfiConverterTypeOutcome
 import mcpline.ffi.Outcome
 import mcpline.ffi.UniffiWithHandle
 
 /** A handler that the library calls by its number. */
 internal interface NumberedHandler {
-    /** The scope of the coroutines of its calls. */
-    val scope: CoroutineScope
-
-    /** Whether a coroutine of [scope] runs on [Dispatchers.Default], and the program cannot cancel the scope. */
-    val runsOnDefault: Boolean
-
     /** Handles a call. */
     suspend fun handle(arguments: String, call: HandlerCall): Outcome
 
@@ -41,60 +24,69 @@ internal interface NumberedHandler {
     fun failure(error: Throwable): Outcome
 }
 
-/** Kinds of events, by the numbers of the library. */
-private const val CALL = 0
-private const val CANCELLED = 1
-private const val RELEASED = 2
+/** This many calls of a handler in a row do not occupy their threads before the next one is expected not to. */
+private const val QUICK_CALLS = 16
 
-/** How long replies that were kept back, and calls behind a slow handler, wait at most. */
-private const val TICK_MILLIS = 1L
-private const val TICK_NANOS = TICK_MILLIS * 1_000_000
+/** A handler that has a number. */
+internal class RegisteredHandler(val handler: NumberedHandler) {
+    /** How many calls have to be quick. Several threads may count at once; a miscount changes the expectation only. */
+    @Volatile
+    private var quickCallsNeeded = QUICK_CALLS
+
+    /** Whether its next call is expected to occupy the thread until it suspends or returns. */
+    val isExpectedToOccupy: Boolean get() = quickCallsNeeded > 0
+
+    /** A call has run until it suspended or returned. */
+    fun ran(nanos: Long) {
+        if (nanos > OCCUPIED_NANOS) {
+            quickCallsNeeded = QUICK_CALLS
+        } else if (quickCallsNeeded > 0) {
+            quickCallsNeeded--
+        }
+    }
+}
+
+/** Kinds of events, by the numbers of the library. */
+private const val ARRIVED = 0
+private const val CANCELLED = 1
+private const val HANDLER_RELEASED = 2
+
+/** How long replies that were kept back wait at most, and calls behind a handler that occupies its thread unexpectedly. */
+private const val TICK_MICROS = 1_000L
+private const val TICK_NANOS = TICK_MICROS * 1_000
 
 /** Waits without limit. */
 private const val UNLIMITED = -1L
 
-/** After this many calls a runner lets other coroutines of its thread run. */
-private const val CALLS_PER_TURN = 64
-
-/**
- * How many calls, and bytes of their arguments, may wait for a runner. Others stay in the library, where clients take turns: enough
- * for what runners begin in a tick.
- */
-private const val MAX_WAITING_CALLS = 512L
-private const val MAX_WAITING_BYTES = 1L shl 20
+/** How many [TakenCall]s are kept for later runners: as many as run at the same time in most programs. */
+private const val MAX_KEPT_MEMORIES = 32
 
 /**
  * The calls of handlers (`bindings-uniffi/src/handler_calls.rs`).
  *
- * A thread takes events from the library in batches, so that the library calls no function of Kotlin, and only one thread is woken
- * for many calls. The thread runs no code of the program. A *runner*, a task of [Dispatchers.Default], begins the calls one after
- * another; if calls have waited for a tick, another runner joins. Replies of handlers that end immediately are sent together, when
- * the runner has no more calls or after a tick.
+ * The library calls no function of Kotlin: a thread waits for its events, and starts the runners of a [HandlerQueue] when calls
+ * have arrived. The thread runs no code of the program. Replies of handlers that end immediately are sent together, when their
+ * runner has no more calls or after a tick.
  *
- * Each call that the library has passed on ends, even if the JVM is out of memory: [Functions.mcpline_fail_handler_call] needs none.
+ * Each call that a runner has taken ends, even if the JVM is out of memory: [Functions.mcpline_fail_handler_call] needs none.
  */
-@OptIn(DelicateCoroutinesApi::class)
 internal object HandlerCalls {
-    private val handlers = ConcurrentHashMap<Long, NumberedHandler>()
+    private val handlers = ConcurrentHashMap<Long, RegisteredHandler>()
     private val lastHandler = AtomicLong()
-    private val running = ConcurrentHashMap<Long, HandlerCall>()
+    private val queues = ConcurrentHashMap<Long, HandlerQueue>()
 
-    /** Calls that no runner has begun. */
-    private val waiting = ConcurrentLinkedQueue<HandlerCall>()
-    private val waitingBytes = AtomicLong()
-    private val runners = AtomicInteger()
+    /** Calls that have not ended, and those that runners have prepared. */
+    private val calls = ConcurrentHashMap<Long, HandlerCall>()
+    private val lastCall = AtomicLong()
+    private val memories = ConcurrentLinkedQueue<TakenCall>()
+    private val keptMemories = AtomicInteger()
 
-    /** Runners that wait for a thread. While there are any, another one would wait too. */
-    private val queuedRunners = AtomicInteger()
+    /** Whether the thread of events looks at queues from time to time. */
+    @Volatile
+    private var isTicking = false
 
-    /** How many calls have arrived: of the thread that takes them. */
-    private var arrived = 0L
-
-    /** How many calls a runner has begun. */
-    private val begunCount = AtomicLong()
-
-    /** How many calls have arrived and not ended. */
-    val runningCount: Int get() = running.size
+    /** How many calls were taken and have not ended. */
+    val runningCount: Int get() = calls.values.count { it.queue != null }
 
     /** Starts the thread, once. */
     fun start() {
@@ -102,10 +94,18 @@ internal object HandlerCalls {
         thread(isDaemon = true, name = "mcpline-calls") { takeEvents() }
     }
 
+    /** Opens the queue that has this number in the library, until the library releases it. */
+    fun openQueue(number: Long, scope: CoroutineScope) {
+        queues[number] = HandlerQueue(number, scope)
+    }
+
+    /** The queue with this number; `null` if the library has released it. */
+    fun queue(number: Long): HandlerQueue? = queues[number]
+
     /** Gives a handler a number until the library releases it. */
     fun pass(handler: NumberedHandler, add: (number: Long) -> Unit) {
         val number = lastHandler.incrementAndGet()
-        handlers[number] = handler
+        handlers[number] = RegisteredHandler(handler)
         try {
             add(number)
         } catch (refused: Throwable) {
@@ -115,171 +115,159 @@ internal object HandlerCalls {
     }
 
     /** Whether the library may call a handler. */
-    fun isRegistered(handler: NumberedHandler): Boolean = handlers.containsValue(handler)
+    fun isRegistered(handler: NumberedHandler): Boolean = handlers.values.any { it.handler === handler }
 
-    /** Waits until no call of this scope waits for a runner. */
-    suspend fun awaitBegun(scope: CoroutineScope) {
-        while (running.values.any { it.isWaitingIn(scope) }) delay(TICK_MILLIS)
+    /** Whether a call of this queue was taken and has no coroutine yet. */
+    fun isBeginningIn(queue: HandlerQueue): Boolean = calls.values.any { it.isBeginningIn(queue) }
+
+    /** Makes sure that the thread of events looks at queues. Called after something has changed that it has to look at. */
+    fun ensureTicks() {
+        if (!isTicking) Functions.mcpline_wake_handler_events()
     }
 
     private fun takeEvents() {
         val length = ByteBuffer.allocateDirect(Long.SIZE_BYTES).order(ByteOrder.nativeOrder())
         val lengthAddress = Pointer.nativeValue(Native.getDirectBufferPointer(length))
-        // Whether replies may have been kept back, or calls wait, since the last tick.
-        var isBusy = false
         var lastTick = 0L
-        var arrivedAtLastTick = 0L
         while (true) {
-            val room = room()
-            val batch = Functions.mcpline_next_handler_events(if (isBusy) TICK_MILLIS else UNLIMITED, room, lengthAddress)
-            val size = length.getLong(0)
+            val batch = Functions.mcpline_next_handler_events(if (isTicking) TICK_MICROS else UNLIMITED, lengthAddress)
             val now = System.nanoTime()
-            if (size > 0 && takeBatch(batch, size) && !isBusy) {
-                isBusy = true
+            if (!isTicking) {
+                isTicking = true
                 lastTick = now
-                arrivedAtLastTick = arrived
             }
-            if (isBusy && now - lastTick >= TICK_NANOS) {
-                // Read first: replies that were kept back before the last call began are sent.
-                val begun = begunCount.get()
-                Functions.mcpline_send_handler_replies()
-                if (begun < arrivedAtLastTick) addRunner()
-                // Without room, calls may be left for which the library does not wake this thread again.
-                isBusy = begun < arrived || room == 0L
+            val size = length.getLong(0)
+            if (size > 0) takeBatch(view(batch, size), now)
+            if (now - lastTick >= TICK_NANOS) {
                 lastTick = now
-                arrivedAtLastTick = arrived
+                isTicking = tick(now)
+                // What has become busy before the last line found that there are ticks.
+                if (!isTicking) isTicking = isBusy()
             }
         }
     }
 
-    private fun room(): Long =
-        if (waitingBytes.get() >= MAX_WAITING_BYTES) 0 else (MAX_WAITING_CALLS - (arrived - begunCount.get())).coerceAtLeast(0)
+    /** Returns whether further ticks are needed. */
+    private fun tick(now: Long): Boolean =
+        try {
+            queues.values.forEach { it.tick(now) }
+            isBusy()
+        } catch (_: OutOfMemoryError) {
+            true
+        } finally {
+            // Those of runners that are not leaders any more, too.
+            sendReplies()
+        }
 
-    /** Takes the events of a batch; returns whether calls are among them. */
-    private fun takeBatch(address: Long, size: Long): Boolean {
-        val events = view(address, size)
-        val arrivedBefore = arrived
+    private fun isBusy(): Boolean =
+        try {
+            queues.values.any { it.isBusy }
+        } catch (_: OutOfMemoryError) {
+            true
+        }
+
+    /** Takes the events of a batch. */
+    private fun takeBatch(events: ByteBuffer, now: Long) {
         while (events.hasRemaining()) {
             val kind = events.get().toInt()
             val number = events.getLong()
-            if (kind == CALL) {
-                val handler = events.getLong()
-                val end = events.getInt() + events.position()
-                arrive(number, handler, events, end)
-                events.position(end)
-            } else {
-                try {
-                    if (kind == CANCELLED) running[number]?.cancel() else handlers.remove(number)
-                } catch (_: OutOfMemoryError) {
-                    // The handler is not interrupted, or its object is kept.
+            if (kind == ARRIVED) {
+                withMemory { queues[number] }?.arrived(now)
+                continue
+            }
+            try {
+                when (kind) {
+                    CANCELLED -> calls[number]?.cancel()
+                    HANDLER_RELEASED -> handlers.remove(number)
+                    else -> queues.remove(number)
                 }
+            } catch (_: OutOfMemoryError) {
+                // The handler is not interrupted, or an object is kept.
             }
         }
-        if (arrived == arrivedBefore) return false
-        if (runners.compareAndSet(0, 1)) dispatch()
-        return true
     }
 
     /** Returns the bytes of a batch in the memory of the library. */
-    private fun view(address: Long, size: Long): ByteBuffer {
+    private fun view(address: Long, size: Long): ByteBuffer =
+        withMemory { Pointer(address).getByteBuffer(0, size).order(ByteOrder.BIG_ENDIAN) }
+
+    /** Repeats what needs little memory until there is some: without it, no call can be begun. */
+    private inline fun <T> withMemory(get: () -> T): T {
         while (true) {
             try {
-                return Pointer(address).getByteBuffer(0, size).order(ByteOrder.BIG_ENDIAN)
+                return get()
             } catch (_: OutOfMemoryError) {
-                // It is a small object, which the program may soon have memory for. Without it, nothing can be begun.
                 LockSupport.parkNanos(TICK_NANOS)
             }
         }
     }
 
-    private fun arrive(number: Long, handler: Long, events: ByteBuffer, end: Int) {
+    /** Runs a function with memory for calls that are taken. */
+    inline fun withTakenCall(take: (TakenCall) -> Unit) {
+        val memory = takeMemory()
         try {
-            val arguments = ByteArray(end - events.position())
-            events.get(arguments)
-            val call = HandlerCall(number, handlers[handler], arguments)
-            running[number] = call
-            waiting += call
-            waitingBytes.addAndGet(arguments.size.toLong())
-            arrived++
+            take(memory)
+        } finally {
+            keepMemory(memory)
+        }
+    }
+
+    private fun takeMemory(): TakenCall = memories.poll()?.also { keptMemories.decrementAndGet() } ?: TakenCall()
+
+    private fun keepMemory(memory: TakenCall) {
+        try {
+            if (keptMemories.get() < MAX_KEPT_MEMORIES) {
+                memories += memory
+                keptMemories.incrementAndGet()
+                return
+            }
         } catch (_: OutOfMemoryError) {
-            fail(number)
+            // It is not kept.
         }
+        memory.close()
     }
 
-    private fun addRunner() {
-        if (queuedRunners.get() > 0) return
-        runners.incrementAndGet()
-        dispatch()
+    /** A call that can be taken. */
+    fun newCall(): HandlerCall {
+        val call = HandlerCall(lastCall.incrementAndGet())
+        calls[call.number] = call
+        return call
     }
 
-    private fun dispatch() {
-        queuedRunners.incrementAndGet()
+    /** Forgets a call that has ended, or that was not taken. */
+    fun forget(number: Long) {
         try {
-            Dispatchers.Default.dispatch(EmptyCoroutineContext, Runner)
-        } catch (_: Throwable) {
-            // The next tick adds another one.
-            queuedRunners.decrementAndGet()
-            runners.decrementAndGet()
+            calls.remove(number)
+        } catch (_: OutOfMemoryError) {
+            // It stays in memory.
         }
     }
 
-    private object Runner : Runnable {
-        override fun run() {
-            // Without memory for another thread, dispatching fails after the runner was queued: then it is not counted.
-            if (queuedRunners.getAndUpdate { if (it > 0) it - 1 else 0 } == 0) return
-            var left = CALLS_PER_TURN
-            while (true) {
-                val call = waiting.poll()
-                if (call == null) {
-                    runners.decrementAndGet()
-                    Functions.mcpline_send_handler_replies()
-                    // Calls that have arrived before it was uncounted found a runner.
-                    if (waiting.isEmpty() || !runners.compareAndSet(0, 1)) return
-                    continue
-                }
-                waitingBytes.addAndGet(-call.size.toLong())
-                begunCount.incrementAndGet()
-                call.begin()
-                left--
-                if (left == 0) {
-                    Functions.mcpline_send_handler_replies()
-                    if (dispatchLast()) return
-                    left = CALLS_PER_TURN
-                }
-            }
+    /** Takes a call for [TakenCall], and returns the number of its handler; 0 if none waits. */
+    fun take(queue: Long, call: Long, memory: Long): Long = Functions.mcpline_take_handler_call(queue, call, memory)
+
+    /** The handler with this number; `null` if it was released, or if there is no memory to find it. */
+    fun handler(number: Long): RegisteredHandler? =
+        try {
+            handlers[number]
+        } catch (_: OutOfMemoryError) {
+            null
         }
 
-        /** Runs it again, behind the tasks that wait for a thread; returns whether that is possible. */
-        private fun dispatchLast(): Boolean {
-            queuedRunners.incrementAndGet()
-            try {
-                GlobalScope.launch {
-                    yield()
-                    run()
-                }
-                return true
-            } catch (_: Throwable) {
-                queuedRunners.decrementAndGet()
-                return false
-            }
-        }
-    }
-
-    /** Ends a call. If it is [kept][isKept], the reply may wait until this thread sends those of its runner. */
+    /** Ends a call. If it is [kept][isKept], the reply may wait until [sendReplies], which must follow. */
     fun end(number: Long, outcome: ByteBuffer, isKept: Boolean) {
         Functions.mcpline_end_handler_call(number, outcome.array(), outcome.position().toLong(), if (isKept) 1 else 0)
-        running.remove(number)
+        forget(number)
     }
 
     /** Ends a call without an outcome, unless it has ended. */
     fun fail(number: Long) {
         Functions.mcpline_fail_handler_call(number)
-        try {
-            running.remove(number)
-        } catch (_: OutOfMemoryError) {
-            // A call that has ended stays in memory.
-        }
+        forget(number)
     }
+
+    /** Sends the replies that were kept back. */
+    fun sendReplies(): Unit = Functions.mcpline_send_handler_replies()
 
     /** Opens the context of a call; `null` if it has ended. */
     fun context(number: Long): Call? =
@@ -289,7 +277,13 @@ internal object HandlerCalls {
     @Suppress("FunctionName")
     private object Functions {
         @JvmStatic
-        external fun mcpline_next_handler_events(mostMilliseconds: Long, mostCalls: Long, length: Long): Long
+        external fun mcpline_next_handler_events(mostMicroseconds: Long, length: Long): Long
+
+        @JvmStatic
+        external fun mcpline_wake_handler_events()
+
+        @JvmStatic
+        external fun mcpline_take_handler_call(queue: Long, call: Long, taken: Long): Long
 
         @JvmStatic
         external fun mcpline_end_handler_call(call: Long, outcome: ByteArray, length: Long, isKept: Byte)
@@ -305,119 +299,37 @@ internal object HandlerCalls {
     }
 }
 
-/** A call of a handler. */
-@OptIn(DelicateCoroutinesApi::class)
-internal class HandlerCall(
-    private val number: Long,
-    private val handler: NumberedHandler?,
-    private var arguments: ByteArray?,
-) {
-    /** Bytes of the arguments. */
-    val size: Int = arguments?.size ?: 0
+/** Memory into which the library writes what it knows of a call that a runner takes. Reused, because the JVM allocates it slowly. */
+internal class TakenCall {
+    private val memory = ByteBuffer.allocateDirect(3 * Long.SIZE_BYTES).order(ByteOrder.nativeOrder())
+    private val address = Pointer.nativeValue(Native.getDirectBufferPointer(memory))
+    private var next: HandlerCall? = null
 
-    @Volatile
-    private var job: Job? = null
+    /** How many calls were left when the last one was taken. */
+    val left: Long get() = memory.getLong(2 * Long.SIZE_BYTES)
 
-    @Volatile
-    private var isCancelled = false
+    /** Prepares a call of a queue. It is known before it is taken, because it may be cancelled immediately. */
+    fun prepare(queue: HandlerQueue): HandlerCall {
+        val call = next ?: HandlerCalls.newCall().also { next = it }
+        call.queue = queue
+        return call
+    }
 
-    /** The thread that begins the call, while it does: it sends the reply later. */
-    private var beginning: Thread? = null
-    private var opened: Call? = null
-
-    @Volatile
-    private var hasEnded = false
-
-    /**
-     * The context, which is opened when it is first used.
-     *
-     * @throws ClosedException The handler has ended.
-     */
-    val context: Call
-        get() = synchronized(this) {
-            opened ?: (if (hasEnded) null else HandlerCalls.context(number)?.also { opened = it })
-                ?: throw ClosedException("it is closed")
+    /** Takes the call that was [prepared][prepare] from the queue with this number; returns whether one waits there. */
+    fun take(queue: Long): Boolean {
+        val call = checkNotNull(next)
+        val handler = HandlerCalls.take(queue, call.number, address)
+        if (handler == 0L) {
+            call.queue = null
+            return false
         }
-
-    /** Whether it is a call of this scope that has no coroutine yet. */
-    fun isWaitingIn(scope: CoroutineScope): Boolean = job == null && !hasEnded && handler?.scope === scope
-
-    /** Begins the call on a thread that may run code of the program. Throws nothing, because the call would not end. */
-    fun begin() {
-        try {
-            checkNotNull(handler) { "the handler was released" }
-            if (isCancelled) return end(Outcome.Text(""))
-            beginning = Thread.currentThread()
-            if (handler.runsOnDefault) {
-                handler.scope.launch(start = CoroutineStart.UNDISPATCHED) {
-                    begun(coroutineContext.job)
-                    val outcome = try {
-                        handler.handle(text(), this@HandlerCall)
-                    } catch (error: Throwable) {
-                        return@launch fail(error)
-                    }
-                    end(outcome)
-                }
-            } else {
-                val job = handler.scope.launch(start = CoroutineStart.LAZY) { end(handler.handle(text(), this@HandlerCall)) }
-                job.invokeOnCompletion { error -> if (error != null) fail(error) }
-                begun(job)
-                job.start()
-            }
-        } catch (error: Throwable) {
-            fail(error)
-        } finally {
-            beginning = null
-        }
+        next = null
+        call.taken(HandlerCalls.handler(handler), memory.getLong(0), memory.getLong(Long.SIZE_BYTES).toInt())
+        return true
     }
 
-    private fun begun(job: Job) {
-        this.job = job
-        // Otherwise `cancel` has found the job.
-        if (isCancelled) job.cancel()
-    }
-
-    /** Cancels the coroutine, on another thread, because its cancellation may run code of the program. */
-    fun cancel() {
-        isCancelled = true
-        val job = job ?: return
-        GlobalScope.launch { job.cancel() }
-    }
-
-    private fun text(): String {
-        val text = String(checkNotNull(arguments), Charsets.UTF_8)
-        arguments = null
-        return text
-    }
-
-    /** Ends the call with an exception. Throws nothing, even if the exception cannot be described. */
-    private fun fail(error: Throwable) {
-        val outcome = try {
-            handler?.failure(error) ?: Outcome.Exception(error.toString(), error.stackTraceToString())
-        } catch (_: Throwable) {
-            null
-        }
-        end(outcome)
-    }
-
-    /** Ends the call, unless it has ended; `null` is a failure that is not known. Throws nothing. */
-    private fun end(outcome: Outcome?) {
-        val isFirst = synchronized(this) { !hasEnded.also { hasEnded = true } }
-        if (!isFirst) return
-        try {
-            opened?.close()
-            val encoded = encoded(checkNotNull(outcome))
-            // A context of the program may run other code on this thread before the runner goes on.
-            val isKept = handler?.runsOnDefault == true && beginning === Thread.currentThread()
-            HandlerCalls.end(number, encoded, isKept)
-        } catch (_: Throwable) {
-            HandlerCalls.fail(number)
-        }
-    }
-
-    private fun encoded(outcome: Outcome): ByteBuffer {
-        val buffer = ByteBuffer.allocate(FfiConverterTypeOutcome.allocationSize(outcome).toInt())
-        FfiConverterTypeOutcome.write(outcome, buffer)
-        return buffer
+    /** Forgets the call that was prepared. */
+    fun close() {
+        next?.let { HandlerCalls.forget(it.number) }
     }
 }

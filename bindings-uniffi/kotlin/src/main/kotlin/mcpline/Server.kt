@@ -10,6 +10,7 @@ import kotlinx.coroutines.Dispatchers
 import kotlinx.coroutines.NonCancellable
 import kotlinx.coroutines.SupervisorJob
 import kotlinx.coroutines.currentCoroutineContext
+import kotlinx.coroutines.delay
 import kotlinx.coroutines.ensureActive
 import kotlinx.coroutines.job
 import kotlinx.coroutines.joinAll
@@ -96,7 +97,7 @@ public class Server internal constructor(
         )
     }
     private val scope = CoroutineScope(SupervisorJob() + Dispatchers.Default + context)
-    private val hasOwnContext = context !== EmptyCoroutineContext
+    private val queue = native { native.handlerQueue().toLong() }.also { HandlerCalls.openQueue(it, scope) }
     private val serving = mutableSetOf<Serving>()
     private var lifespan: (suspend (serve: suspend () -> Unit) -> Unit)? = null
 
@@ -585,7 +586,7 @@ public class Server internal constructor(
     /** Waits for handlers that clean up after their cancellation, before [lifespan] closes what they use. */
     private suspend fun awaitHandlers() {
         withTimeoutOrNull(HANDLER_CLEANUP_TIMEOUT) {
-            HandlerCalls.awaitBegun(scope)
+            while (HandlerCalls.queue(queue)?.isWaiting() == true) delay(1)
             scope.coroutineContext.job.children.toList().joinAll()
         }
     }
@@ -597,7 +598,7 @@ public class Server internal constructor(
         handler: suspend CallContext.(arguments: JsonElement) -> Any?,
     ) {
         val encoded = optionsJson.text(FeatureOptions.serializer(), options)
-        val called = FeatureHandler(kind, scope, !hasOwnContext, handler)
+        val called = FeatureHandler(kind, handler)
         native { HandlerCalls.pass(called) { native.addNumberedFeature(kind.wire, definition, encoded, it.toULong()) } }
     }
 }
@@ -616,8 +617,6 @@ private fun options(settings: ServerSettings, extensions: List<Extension>): Json
 /** Runs the handler of a feature in the server's scope, in a coroutine that ends with the request. */
 private class FeatureHandler(
     private val kind: FeatureKind,
-    override val scope: CoroutineScope,
-    override val runsOnDefault: Boolean,
     private val handler: suspend CallContext.(arguments: JsonElement) -> Any?,
 ) : NumberedHandler {
     override suspend fun handle(arguments: String, call: HandlerCall): Outcome =

@@ -16,7 +16,6 @@ import kotlin.time.Duration.Companion.seconds
 import kotlinx.coroutines.CancellationException
 import kotlinx.coroutines.CompletableDeferred
 import kotlinx.coroutines.CoroutineDispatcher
-import kotlinx.coroutines.CoroutineScope
 import kotlinx.coroutines.CoroutineStart
 import kotlinx.coroutines.Dispatchers
 import kotlinx.coroutines.Job
@@ -374,10 +373,6 @@ class HandlerCallsTest {
     @Test
     fun `the library releases the handlers of features that are removed or refused`() = testing {
         class Unused : NumberedHandler {
-            override val scope: CoroutineScope get() = this@testing
-
-            override val runsOnDefault: Boolean get() = false
-
             override suspend fun handle(arguments: String, call: HandlerCall): Outcome = error("not called")
 
             override fun failure(error: Throwable): Outcome = error("not called")

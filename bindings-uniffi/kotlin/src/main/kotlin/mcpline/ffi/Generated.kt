@@ -936,6 +936,8 @@ internal object IntegrityCheckingUniffiLib {
     ): Int
     external fun uniffi_mcpline_uniffi_checksum_method_server_add_numbered_feature(
     ): Int
+    external fun uniffi_mcpline_uniffi_checksum_method_server_handler_queue(
+    ): Int
     external fun uniffi_mcpline_uniffi_checksum_method_server_listen(
     ): Int
     external fun uniffi_mcpline_uniffi_checksum_method_server_listen_unix(
@@ -1135,6 +1137,8 @@ internal object UniffiLib {
     ): Unit
     external fun uniffi_mcpline_uniffi_fn_method_server_add_numbered_feature(`ptr`: Long,`kind`: RustBuffer.ByValue,`definition`: RustBuffer.ByValue,`options`: RustBuffer.ByValue,`handler`: Long,uniffi_out_err: Pointer,
     ): Unit
+    external fun uniffi_mcpline_uniffi_fn_method_server_handler_queue(`ptr`: Long,uniffi_out_err: Pointer,
+    ): Long
     external fun uniffi_mcpline_uniffi_fn_method_server_listen(`ptr`: Long,`host`: RustBuffer.ByValue,`port`: Short,`options`: RustBuffer.ByValue,
     ): Long
     external fun uniffi_mcpline_uniffi_fn_method_server_listen_unix(`ptr`: Long,`path`: RustBuffer.ByValue,`options`: RustBuffer.ByValue,
@@ -1413,7 +1417,10 @@ private fun uniffiCheckApiChecksums(lib: IntegrityCheckingUniffiLib) {
     if ((lib.uniffi_mcpline_uniffi_checksum_method_server_add_feature() and 0xFFFF) != 50576) {
         throw RuntimeException("UniFFI API checksum mismatch: try cleaning and rebuilding your project")
     }
-    if ((lib.uniffi_mcpline_uniffi_checksum_method_server_add_numbered_feature() and 0xFFFF) != 47715) {
+    if ((lib.uniffi_mcpline_uniffi_checksum_method_server_add_numbered_feature() and 0xFFFF) != 59751) {
+        throw RuntimeException("UniFFI API checksum mismatch: try cleaning and rebuilding your project")
+    }
+    if ((lib.uniffi_mcpline_uniffi_checksum_method_server_handler_queue() and 0xFFFF) != 31907) {
         throw RuntimeException("UniFFI API checksum mismatch: try cleaning and rebuilding your project")
     }
     if ((lib.uniffi_mcpline_uniffi_checksum_method_server_listen() and 0xFFFF) != 51067) {
@@ -5701,10 +5708,15 @@ internal interface ServerInterface {
     fun `addFeature`(`kind`: kotlin.String, `definition`: kotlin.String, `options`: kotlin.String?, `handler`: Handler)
 
     /**
-     * Adds a feature as [`Self::add_feature`] does, whose calls a thread of the other language takes: see
-     * `mcpline_next_handler_events`. `handler` is the number of the handler, which no other handler of this process has had.
+     * Adds a feature as [`Self::add_feature`] does, whose calls threads of the other language take: see
+     * [`Self::handler_queue`]. `handler` is the number of the handler, which no other handler of this process has had.
      */
     fun `addNumberedFeature`(`kind`: kotlin.String, `definition`: kotlin.String, `options`: kotlin.String?, `handler`: kotlin.ULong)
+
+    /**
+     * Returns the number of the queue from which the calls of numbered handlers are taken: see `mcpline_take_handler_call`.
+     */
+    fun `handlerQueue`(): kotlin.ULong
 
     /**
      * Begins to serve HTTP; `options` are [`HttpServingOptions`] as JSON. Returns when the server listens.
@@ -5936,8 +5948,8 @@ internal open class Server: Disposable, AutoCloseable, ServerInterface
     }
 
     /**
-     * Adds a feature as [`Self::add_feature`] does, whose calls a thread of the other language takes: see
-     * `mcpline_next_handler_events`. `handler` is the number of the handler, which no other handler of this process has had.
+     * Adds a feature as [`Self::add_feature`] does, whose calls threads of the other language take: see
+     * [`Self::handler_queue`]. `handler` is the number of the handler, which no other handler of this process has had.
      */
     @Throws(Failure::class)override fun `addNumberedFeature`(`kind`: kotlin.String, `definition`: kotlin.String, `options`: kotlin.String?, `handler`: kotlin.ULong)
         =
@@ -5951,6 +5963,20 @@ internal open class Server: Disposable, AutoCloseable, ServerInterface
         FfiConverterOptionalString.lower(`options`),
         FfiConverterULong.lower(`handler`),_status)
 }
+    }
+
+    /**
+     * Returns the number of the queue from which the calls of numbered handlers are taken: see `mcpline_take_handler_call`.
+     */override fun `handlerQueue`(): kotlin.ULong {
+            return FfiConverterULong.lift(
+    callWithHandle {
+    uniffiRustCall() { _status ->
+    UniffiLib.uniffi_mcpline_uniffi_fn_method_server_handler_queue(
+        it,
+        _status)
+}
+    }
+    )
     }
 
     /**

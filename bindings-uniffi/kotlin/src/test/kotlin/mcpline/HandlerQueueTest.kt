@@ -1,0 +1,223 @@
+package mcpline
+
+import java.util.concurrent.ConcurrentLinkedQueue
+import java.util.concurrent.CountDownLatch
+import java.util.concurrent.ExecutorService
+import java.util.concurrent.Executors
+import java.util.concurrent.atomic.AtomicInteger
+import kotlin.coroutines.CoroutineContext
+import kotlin.coroutines.EmptyCoroutineContext
+import kotlin.test.Test
+import kotlin.test.assertEquals
+import kotlin.test.assertFalse
+import kotlin.test.assertTrue
+import kotlin.time.Duration.Companion.seconds
+import kotlinx.coroutines.CoroutineDispatcher
+import kotlinx.coroutines.CoroutineScope
+import kotlinx.coroutines.CoroutineStart
+import kotlinx.coroutines.Dispatchers
+import kotlinx.coroutines.Runnable
+import kotlinx.coroutines.asCoroutineDispatcher
+import kotlinx.coroutines.async
+import kotlinx.coroutines.awaitAll
+import kotlinx.coroutines.cancelAndJoin
+import kotlinx.coroutines.delay
+import kotlinx.coroutines.runBlocking
+import kotlinx.coroutines.withTimeout
+import kotlinx.serialization.Serializable
+import kotlinx.serialization.json.int
+import kotlinx.serialization.json.jsonPrimitive
+
+class HandlerQueueTest {
+    @Serializable
+    class Text(val text: String)
+
+    private val started = ConcurrentLinkedQueue<String>()
+
+    private fun server(context: CoroutineContext): Server {
+        val settings = ServerSettings(startupMessage = false)
+        return server("queue", "1.0.0", settings = settings, context = context) {
+            tool<Text>("start") {
+                started += it.text
+                it.text
+            }
+        }
+    }
+
+    /** Runs a test on threads that are not those of handlers. */
+    private fun testing(test: suspend CoroutineScope.() -> Unit): Unit = runBlocking { withTimeout(60.seconds, test) }
+
+    /** Threads of handlers that are blocked until it is opened. */
+    private inner class Gate(val context: CoroutineContext, threads: Int, dispatch: (Runnable) -> Unit) : AutoCloseable {
+        private val latch = CountDownLatch(1)
+
+        init {
+            val blocked = CountDownLatch(threads)
+            repeat(threads) {
+                dispatch {
+                    blocked.countDown()
+                    latch.await()
+                }
+            }
+            blocked.await()
+        }
+
+        override fun close() = latch.countDown()
+    }
+
+    private fun defaultGate(): Gate {
+        // What kotlinx.coroutines documents.
+        val threads = maxOf(2, Runtime.getRuntime().availableProcessors())
+        return Gate(EmptyCoroutineContext, threads) { Dispatchers.Default.dispatch(EmptyCoroutineContext, it) }
+    }
+
+    private fun executorGate(executor: ExecutorService, threads: Int) =
+        Gate(executor.asCoroutineDispatcher(), threads) { executor.execute(it) }
+
+    /** Runs a test with each kind of context. */
+    private fun withGates(test: suspend CoroutineScope.(Gate) -> Unit) {
+        testing { defaultGate().use { test(it) } }
+        for (threads in listOf(1, 4)) {
+            val executor = Executors.newFixedThreadPool(threads)
+            try {
+                testing { executorGate(executor, threads).use { test(it) } }
+            } finally {
+                executor.shutdown()
+            }
+        }
+    }
+
+    private suspend fun awaitInFlight(server: Server, count: Int) {
+        while (server.stats.getValue("requests_in_flight").jsonPrimitive.int != count) delay(1)
+    }
+
+    private fun CoroutineScope.start(client: Client, text: String) = async(start = CoroutineStart.UNDISPATCHED) {
+        client.callTool("start", Text(text)).text
+    }
+
+    @Test
+    fun `clients take turns when threads become free`() = withGates { gate ->
+        started.clear()
+        val server = server(gate.context)
+        val (busy, other) = List(2) { Client.memory(server) }
+        val calls = (0 until 1000).map { start(busy, "busy") }
+        awaitInFlight(server, calls.size)
+        // They are in the library: nothing of them is in the JVM.
+        assertEquals(0, HandlerCalls.runningCount)
+        val call = start(other, "other")
+        awaitInFlight(server, calls.size + 1)
+        gate.close()
+        assertEquals("other", call.await())
+        calls.awaitAll()
+        // Each of four threads may have taken a call of the busy client before.
+        val place = started.indexOf("other")
+        assertTrue(place <= 8, "$place calls of the other client began first")
+        busy.close()
+        other.close()
+    }
+
+    @Test
+    fun `calls that are cancelled before their handlers begin never begin, and nothing of them is left`() = withGates { gate ->
+        started.clear()
+        val server = server(gate.context)
+        Client.memory(server).use { client ->
+            val calls = (0 until 100).map { start(client, "$it") }
+            awaitInFlight(server, calls.size)
+            calls.filterIndexed { number, _ -> number % 2 == 0 }.forEach { it.cancelAndJoin() }
+            // The answer follows the cancellations.
+            client.listTools()
+            gate.close()
+            calls.forEachIndexed { number, call -> if (number % 2 == 1) assertEquals("$number", call.await()) }
+            assertEquals("last", start(client, "last").await())
+        }
+        assertEquals((1 until 100 step 2).map { "$it" } + "last", started.sortedBy { it.toIntOrNull() ?: 100 })
+        while (HandlerCalls.runningCount > 0) delay(1)
+        awaitInFlight(server, 0)
+    }
+
+    @Test
+    fun `servers whose handlers block all threads answer when the handlers return`() = testing {
+        val threads = maxOf(2, Runtime.getRuntime().availableProcessors())
+        val executor = Executors.newFixedThreadPool(threads)
+        for (context in listOf(EmptyCoroutineContext, executor.asCoroutineDispatcher())) {
+            val release = CountDownLatch(1)
+            val blocked = AtomicInteger()
+            val server = server(context).apply {
+                tool("block") {
+                    blocked.incrementAndGet()
+                    release.await()
+                    "released"
+                }
+            }
+            Client.memory(server).use { client ->
+                val blocks = List(2 * threads) { async(start = CoroutineStart.UNDISPATCHED) { client.callTool("block").text } }
+                while (blocked.get() < threads) delay(1)
+                val calls = (0 until 200).map { start(client, "$it") }
+                awaitInFlight(server, blocks.size + calls.size)
+                assertEquals(threads, blocked.get())
+                assertFalse(calls.any { it.isCompleted })
+                release.countDown()
+                assertEquals(List(blocks.size) { "released" }, blocks.awaitAll())
+                assertEquals((0 until 200).map { "$it" }, calls.awaitAll())
+            }
+        }
+        executor.shutdown()
+    }
+
+    @Test
+    fun `all threads of a context run handlers that block`() = testing {
+        val executor = Executors.newFixedThreadPool(40)
+        val all = CountDownLatch(40)
+        val server = server(executor.asCoroutineDispatcher()).apply {
+            tool("meet") {
+                all.countDown()
+                all.await()
+                "met"
+            }
+        }
+        Client.memory(server).use { client ->
+            val calls = List(40) { async(start = CoroutineStart.UNDISPATCHED) { client.callTool("meet").text } }
+            assertEquals(List(40) { "met" }, calls.awaitAll())
+        }
+        executor.shutdown()
+    }
+
+    @Test
+    fun `calls fail if the context of their server has no thread for them`() = testing {
+        val ended = Executors.newSingleThreadExecutor().apply { shutdown() }
+        val refusing = object : CoroutineDispatcher() {
+            override fun dispatch(context: CoroutineContext, block: Runnable): Unit = throw IllegalStateException("full")
+        }
+        for (context in listOf(ended.asCoroutineDispatcher(), refusing)) {
+            started.clear()
+            val server = server(context)
+            Client.memory(server).use { client ->
+                val calls = (0 until 20).map { async(start = CoroutineStart.UNDISPATCHED) { client.callTool("start", Text("$it")) } }
+                calls.awaitAll().forEach { assertEquals(true, it.isError) }
+            }
+            assertTrue(started.isEmpty())
+        }
+        while (HandlerCalls.runningCount > 0) delay(1)
+    }
+
+    @Test
+    fun `contexts that run their tasks immediately do not nest handlers`() = testing {
+        val depth = ThreadLocal.withInitial { 0 }
+        val immediate = java.util.concurrent.Executor(Runnable::run)
+        for (context in listOf(immediate.asCoroutineDispatcher(), Dispatchers.Unconfined)) {
+            val server = server(context).apply {
+                tool("depth") {
+                    depth.set(depth.get() + 1)
+                    Thread.sleep(1)
+                    val found = depth.get()
+                    depth.set(found - 1)
+                    "$found"
+                }
+            }
+            Client.memory(server).use { client ->
+                val calls = List(100) { async(start = CoroutineStart.UNDISPATCHED) { client.callTool("depth").text } }
+                assertEquals(List(100) { "1" }, calls.awaitAll())
+            }
+        }
+    }
+}
