@@ -241,6 +241,8 @@ internal class HandlerQueue(
                 entered = begin
                 call.begin(this)
                 entered = OUTSIDE
+                // Executors clear it between tasks: a handler may leave its thread interrupted.
+                Thread.interrupted()
                 val nanos = System.nanoTime() - begin
                 handler?.ran(nanos)
                 if (leader.get() !== this) sendReplies()

@@ -220,4 +220,31 @@ class HandlerQueueTest {
             }
         }
     }
+
+    @Test
+    fun `a handler that leaves its thread interrupted does not interrupt the next`() = withGates { gate ->
+        val server = server(gate.context).apply {
+            tool("interrupt") {
+                val wasInterrupted = Thread.currentThread().isInterrupted
+                Thread.currentThread().interrupt()
+                "$wasInterrupted"
+            }
+        }
+        Client.memory(server).use { client ->
+            val calls = List(20) { async(start = CoroutineStart.UNDISPATCHED) { client.callTool("interrupt").text } }
+            awaitInFlight(server, calls.size)
+            gate.close()
+            assertEquals(List(20) { "false" }, calls.awaitAll())
+        }
+    }
+
+    @Test
+    fun `the library releases the queue of a server that is freed`() = testing {
+        val server = server(EmptyCoroutineContext)
+        val number = server.native.handlerQueue().toLong()
+        Client.memory(server).use { client -> assertEquals("a", start(client, "a").await()) }
+        assertTrue(HandlerCalls.queue(number) != null)
+        server.native.close()
+        while (HandlerCalls.queue(number) != null) delay(1)
+    }
 }

@@ -16,6 +16,8 @@ import java.util.Optional;
 import java.util.Set;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CompletionException;
+import java.util.concurrent.ConcurrentLinkedQueue;
+import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.Executors;
 import java.util.concurrent.LinkedBlockingQueue;
 import java.util.concurrent.TimeUnit;
@@ -343,6 +345,49 @@ class ServerTest {
         } finally {
             executor.shutdown();
         }
+    }
+
+    @Test
+    void clientsTakeTurnsWhenThreadsBecomeFree() throws Exception {
+        var threads = Executors.newFixedThreadPool(2);
+        var blocked = new CountDownLatch(2);
+        var release = new CountDownLatch(1);
+        var started = new ConcurrentLinkedQueue<String>();
+        var server = Server.builder("test", "1.0.0").executor(threads).build();
+        server.tool("start", null, Place.class, (call, place) -> {
+            started.add(place.city());
+            return place.city();
+        });
+        try (server; var busy = clientOf(server); var other = clientOf(server)) {
+            for (var thread = 0; thread < 2; thread++) {
+                threads.execute(() -> {
+                    blocked.countDown();
+                    try {
+                        release.await();
+                    } catch (InterruptedException interrupted) {
+                        Thread.currentThread().interrupt();
+                    }
+                });
+            }
+            blocked.await();
+            var calls = new ArrayList<CompletableFuture<CallToolResult>>();
+            for (var number = 0; number < 1000; number++) calls.add(busy.callTool("start", Map.of("city", "busy")));
+            awaitInFlight(server, 1000);
+            var call = other.callTool("start", Map.of("city", "other"));
+            awaitInFlight(server, 1001);
+            release.countDown();
+            assertEquals("other", call.join().getText());
+            for (var result : calls) assertEquals("busy", result.join().getText());
+            var place = new ArrayList<>(started).indexOf("other");
+            assertTrue(place <= 8, place + " calls of the other client began first");
+        } finally {
+            release.countDown();
+            threads.shutdown();
+        }
+    }
+
+    private static void awaitInFlight(Server server, int count) throws InterruptedException {
+        while (!server.getStats().get("requests_in_flight").toString().equals(Integer.toString(count))) Thread.sleep(1);
     }
 
     @Test
