@@ -87,6 +87,7 @@ internal class HandlerCall(val number: Long) {
             fail(error)
         } finally {
             beginning = null
+            this.runner = null
         }
     }
 

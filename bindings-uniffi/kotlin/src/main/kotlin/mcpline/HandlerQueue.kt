@@ -69,8 +69,8 @@ internal class HandlerQueue(
     private var takenAtTick = 0L
     private var leftAtTick = 0L
 
-    /** Whether it needs [ticks][tick]. */
-    val isBusy: Boolean get() = mayHaveCalls || leader.get() != null
+    /** Whether it needs [ticks][tick]: not while the leader waits for a thread. */
+    val isBusy: Boolean get() = leader.get()?.isRunning ?: mayHaveCalls
 
     /** Whether calls wait, or one was taken and has no coroutine yet. */
     fun isWaiting(): Boolean = mayHaveCalls || HandlerCalls.isBeginningIn(this)
@@ -110,13 +110,13 @@ internal class HandlerQueue(
     }
 
     private fun start(runner: Runner) {
-        HandlerCalls.ensureTicks()
         try {
             // A dispatcher of the program may run its tasks immediately, which would be a recursion on the thread of a runner.
             Dispatchers.Default.dispatch(EmptyCoroutineContext, if (runsOnDefault) runner else Runnable { launchRunners(runner) })
         } catch (_: Throwable) {
             // Without memory for another thread the runner is queued nevertheless: then it is not the leader.
             leader.compareAndSet(runner, null)
+            HandlerCalls.ensureTicks()
         }
     }
 
@@ -215,6 +215,7 @@ internal class HandlerQueue(
 
         override fun run() {
             isRunning = true
+            HandlerCalls.ensureTicks()
             try {
                 HandlerCalls.withTakenCall { memory ->
                     do {
@@ -292,6 +293,7 @@ internal class HandlerQueue(
             } catch (_: Throwable) {
                 // The next tick starts one.
                 leader.compareAndSet(next, null)
+                HandlerCalls.ensureTicks()
             }
             return true
         }
