@@ -141,7 +141,7 @@ impl Server {
 
     /// Returns the functions that share state with other servers, of a server that is not in use.
     #[cfg(feature = "http")]
-    pub(crate) fn own_sharing(&self) -> Done<OwnSharing> {
+    pub(crate) fn own_sharing(&self) -> FaultResult<OwnSharing> {
         let built = self.built();
         let Some(configuration) = &built.configuration else {
             return Err(Fault::invalid(IN_USE));

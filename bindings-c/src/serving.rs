@@ -181,7 +181,7 @@ impl Server {
 
     /// Runs a check of functions that share state. It does not use the shared state of the server, as serving would.
     #[cfg(feature = "sharing-check")]
-    pub(crate) fn check_sharing(self: &Arc<Self>, check: SharingCheck) -> Done {
+    pub(crate) fn check_sharing(self: &Arc<Self>, check: SharingCheck) -> FaultResult {
         let (stop, running) = self.serving.begin(self)?;
         let core = self.core();
         self.owner.library().spawn(async move {

@@ -550,7 +550,7 @@ pub unsafe extern "C" fn mcpl_server_check_sharing(
                 server.owner.keep(&data);
                 OwnSharing {
                     // SAFETY: the caller upholds the contract in the header.
-                    functions: unsafe { mcpl_sharing::read(other)? },
+                    functions: unsafe { mcpl_sharing::from_ptr(other)? },
                     data,
                     owner: server.owner.clone(),
                 }
@@ -563,12 +563,12 @@ pub unsafe extern "C" fn mcpl_server_check_sharing(
 
 /// Starts the check.
 #[cfg(feature = "sharing-check")]
-fn check_sharing(server: &Arc<Server>, own: &OwnSharing, other: &OwnSharing) -> Done {
+fn check_sharing(server: &Arc<Server>, own: &OwnSharing, other: &OwnSharing) -> FaultResult {
     server.check_sharing(SharingCheck::new(own.foreign()?, other.foreign()?))
 }
 
 #[cfg(not(feature = "sharing-check"))]
-fn check_sharing(_: &Arc<Server>, _: &OwnSharing, _: &OwnSharing) -> Done {
+fn check_sharing(_: &Arc<Server>, _: &OwnSharing, _: &OwnSharing) -> FaultResult {
     Err(Fault::invalid(
         "this library was built without the feature `sharing-check`",
     ))

@@ -193,6 +193,48 @@ fn call_that_arrives_during_a_drain_wakes_the_loop_again() {
     });
 }
 
+/// Threads take calls one by one. One is woken, the other goes on taking while calls are left, as after a call.
+#[test]
+fn no_call_is_left_when_several_threads_take_calls() {
+    check(|| {
+        let (queue, looping, server) = queued();
+        let connection = session(&server);
+        let clients: Vec<_> = (0..3).map(|_| Client::new()).collect();
+        let threads = Threads::default();
+        for (id, client) in (1..).zip(&clients) {
+            threads.start(receiving(&connection, client, queued_call(id)));
+        }
+        let taken = Arc::new(Mutex::new(0));
+        let take = {
+            let (queue, taken) = (queue.clone(), taken.clone());
+            move || {
+                while let Some((_, call, left)) = queue.take() {
+                    call.reply(done("taken"));
+                    *taken.lock().expect("no panic") += 1;
+                    if left == 0 {
+                        break;
+                    }
+                }
+            }
+        };
+        let (other, woken) = (take.clone(), looping.clone());
+        threads.start(move || {
+            other();
+            // The first thread may wait for calls that this one has taken.
+            woken.wake();
+        });
+        threads.start(move || {
+            while *taken.lock().expect("no panic") < 3 {
+                looping.wait();
+                take();
+            }
+        });
+        threads.join_threads();
+        assert!(clients.iter().all(|client| client.ended_once()));
+        assert!(queue.is_empty());
+    });
+}
+
 /// The loop's own thread receives calls, gathers and drains them, while others arrive.
 #[test]
 fn calls_that_arrive_while_others_are_gathered_wake_the_loop() {
