@@ -582,7 +582,7 @@ def test_a_dependency_that_is_abandoned_is_exited_in_its_thread():
         async def use() -> None:
             async with contextlib.AsyncExitStack() as stack:
                 resolver = _injection._AsyncDependencyResolver(handed, stack)
-                dependent = _dependency_providers.Reader().dependent(Dependency(Slow, inline=False))
+                dependent = _dependency_providers.DependencyReader().dependent(Dependency(Slow, inline=False))
                 await resolver._value(dependent)
 
         using = asyncio.create_task(use())

@@ -5,7 +5,7 @@ from __future__ import annotations
 import typing
 from typing import Any
 
-from ._dependency_providers import Provider, Reader, name_of
+from ._dependency_providers import DependencyReader, Provider, name_of
 from .errors import UsageError
 
 if typing.TYPE_CHECKING:
@@ -29,7 +29,7 @@ class Override:
             UsageError: No handler depends on an original; or a replacement is async, but the original is not.
         """
         self._server = server
-        reader = Reader()
+        reader = DependencyReader()
         self._providers = {original: reader.provider(call) for original, call in replacements.items()}
         self._known = {*reader.known}
         known = server._dependencies.union(*(override._known for override in server._overrides))
@@ -39,7 +39,7 @@ class Override:
                     f"override_dependencies: no handler of this server depends on {name_of(original)}; give the "
                     "function that is in `Depends(…)`"
                 )
-            if provider.needs_loop and not Reader().provider(original).needs_loop:
+            if provider.needs_loop and not DependencyReader().provider(original).needs_loop:
                 raise UsageError(
                     f"override_dependencies: {provider.name} is async or has async dependencies, but "
                     f"{name_of(original)} runs on the threads of sync handlers: replace it by a sync function"

@@ -14,7 +14,7 @@ if typing.TYPE_CHECKING:
 
     from .dependencies import Dependency
 
-__all__ = ["Dependent", "Provider", "Reader", "name_of"]
+__all__ = ["DependencyReader", "Dependent", "Provider", "name_of"]
 
 
 class Provider:
@@ -54,7 +54,7 @@ class Dependent(typing.NamedTuple):
     inline: bool
 
 
-class Reader:
+class DependencyReader:
     """Reads functions and their dependencies, each once."""
 
     def __init__(self) -> None:

@@ -13,7 +13,7 @@ from contextvars import copy_context
 from typing import Any
 
 from ._async_library import in_trio
-from ._dependency_providers import Dependent, Provider, Reader
+from ._dependency_providers import DependencyReader, Dependent, Provider
 from .context import Context, SyncContext
 from .errors import UsageError
 
@@ -44,7 +44,7 @@ def injected(function: Function, server: Server, *, inline: bool) -> InjectedHan
     """
     if function.has_positional_only:
         raise TypeError(f"{function.name}: a handler with dependencies must not have positional-only parameters")
-    reader = Reader()
+    reader = DependencyReader()
     dependencies = {name: reader.dependent(dependency) for name, dependency in function.dependencies.items()}
     context = None if function.context is None else function.context_name
     handler = Provider(function.call, function.name, context, dependencies, function.is_async, is_manager=False)

@@ -5,7 +5,7 @@ use crate::methods::MethodHandledBy;
 use crate::revision::Revision;
 use crate::wire::Method;
 
-use super::profiles::ServerProfile;
+use super::peer_profiles::ServerProfile;
 
 /// Where an admitted request goes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -13,7 +13,7 @@ mod admission;
 mod handshake_queue;
 mod incoming_requests;
 mod notification_limiter;
-mod profiles;
+mod peer_profiles;
 mod receiving;
 mod request_meta;
 mod sending;
@@ -28,7 +28,7 @@ mod writing;
 
 pub use incoming_requests::RequestKey;
 pub use notification_limiter::{Rate, TokenBucket};
-pub use profiles::{ClientProfile, RequiredCapability, ServerProfile};
+pub use peer_profiles::{ClientProfile, RequiredCapability, ServerProfile};
 pub use request_meta::RequestMeta;
 pub use server::{
     AdmittedRequest, FinishedRequest, OpenedSubscription, Outgoing, ReceiveOutcome, ServerSession,

@@ -13,7 +13,7 @@ use crate::wire::{
 
 use super::admission::{self, RequestHandledBy};
 use super::incoming_requests::{IncomingRequest, RequestKey};
-use super::profiles::{self, ClientProfile, ServerProfile};
+use super::peer_profiles::{self, ClientProfile, ServerProfile};
 use super::request_meta::RequestMeta;
 use super::server::{
     AdmittedRequest, OpenedSubscription, Phase, ReceiveOutcome, ServerSession, SessionScope,
@@ -162,7 +162,7 @@ impl<C, A> ServerSession<C, A> {
         match (destination, &request.method) {
             (RequestHandledBy::Session, Method::ServerDiscover) => Ok(ReceiveOutcome::Reply {
                 id: request.id,
-                outcome: Ok(profiles::discover_result(profile, modern.revision)),
+                outcome: Ok(peer_profiles::discover_result(profile, modern.revision)),
             }),
             (RequestHandledBy::Session, _) => self.listen(request, modern.revision, profile),
             (RequestHandledBy::Server, _) => {
@@ -263,7 +263,7 @@ impl<C, A> ServerSession<C, A> {
         self.phase = Phase::Initializing(peer.clone());
         Ok(ReceiveOutcome::Initialized {
             id: request.id,
-            result: profiles::initialize_result(profile, revision, self.keeps_state()),
+            result: peer_profiles::initialize_result(profile, revision, self.keeps_state()),
             peer,
         })
     }

@@ -8,7 +8,7 @@ use crate::wire::{Raw, RequestId, encode, json_string};
 
 use super::incoming_requests::RequestKey;
 use super::notification_limiter::LogMessage;
-use super::profiles::RequiredCapability;
+use super::peer_profiles::RequiredCapability;
 use super::server::{Outgoing, ServerSession};
 use super::server_requests::{InputRequestError, ServerRequest, ServerRequestKey};
 use super::subscriptions::Change;

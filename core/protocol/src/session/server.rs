@@ -15,7 +15,7 @@ use crate::wire::{Method, Notification, Params, Raw, RequestId};
 use super::handshake_queue::HandshakeQueue;
 use super::incoming_requests::{IncomingRequests, RequestKey};
 use super::notification_limiter::{LogMessage, NotificationLimiter, Rate};
-use super::profiles::ClientProfile;
+use super::peer_profiles::ClientProfile;
 use super::server_requests::{InputRequestError, ServerRequestKey, ServerRequests};
 use super::shared_state::SessionState;
 use super::subscriptions::{SubscribedUris, SubscriptionStream};

@@ -9,7 +9,7 @@ use crate::error::RpcError;
 use crate::wire::Raw;
 
 use super::incoming_requests::RequestKey;
-use super::profiles::RequiredCapability;
+use super::peer_profiles::RequiredCapability;
 
 /// Identifies a request to the client in flight. It is also the request's JSON-RPC id.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]

@@ -13,7 +13,7 @@ use crate::revision::Revision;
 use crate::vocabulary::LoggingLevel;
 use crate::wire::Raw;
 
-use super::profiles::ClientProfile;
+use super::peer_profiles::ClientProfile;
 use super::server::{Outgoing, Phase, ServerSession};
 
 /// The part of a handshake-era session that processes share, because its next message may arrive at any of them: the client's

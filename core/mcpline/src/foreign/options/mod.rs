@@ -35,7 +35,7 @@ mod http;
 #[cfg(all(feature = "client", feature = "http"))]
 mod http_client;
 #[cfg(all(feature = "server", feature = "client"))]
-mod memory;
+mod memory_client;
 #[cfg(feature = "openapi")]
 mod openapi;
 mod options_macro;
@@ -89,7 +89,7 @@ pub use http::HttpServingOptions;
 #[cfg(all(feature = "client", feature = "http"))]
 pub use http_client::HttpClientOptions;
 #[cfg(all(feature = "server", feature = "client"))]
-pub use memory::MemoryClientOptions;
+pub use memory_client::MemoryClientOptions;
 #[cfg(feature = "openapi")]
 pub(super) use openapi::CredentialOption;
 #[cfg(feature = "openapi")]

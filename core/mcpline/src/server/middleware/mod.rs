@@ -9,9 +9,9 @@ mod drive;
 mod handler_call;
 mod message_chain;
 mod message_queue;
+mod middleware_scope;
 mod request_chain;
 mod result_form;
-mod scope;
 mod targets;
 mod tool_rules;
 
@@ -39,8 +39,8 @@ pub(crate) use handler_call::NextCallback;
 pub(super) use handler_call::handled;
 pub(super) use message_chain::{Message, MessageMiddlewares};
 pub(super) use message_queue::{LatestReport, MessageQueue, WaitingMessage};
+pub use middleware_scope::MiddlewareScope;
 pub(super) use request_chain::run;
-pub use scope::MiddlewareScope;
 pub(super) use targets::servers_of;
 
 /// Maximum number of middlewares of a server: a bit of a number says which have run for a request.
