@@ -526,7 +526,7 @@ mod tests {
         }
         assert!(refusal("{}", None).contains("neither"));
         assert!(refusal(r#"{"servers": {}, "mcpServers": {}}"#, None).contains("both"));
-        assert!(refusal(r#"{"servers": {}}"#, None).contains("no server"));
+        assert!(refusal(r#"{"servers": {}}"#, None).contains("no enabled server"));
         assert!(refusal("[", None).contains("line 1 column 1"));
         assert!(refusal("// only\n/* a comment", None).contains("EOF"));
     }

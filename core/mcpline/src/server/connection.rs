@@ -955,25 +955,34 @@ impl Connection {
         self.events.close();
         let _answering = self.begin_response_write();
         let ended = self.lock_session().end_with_error(error);
+        // All answers first: what is called at the end is foreign code, which may panic.
+        let mut called_back = Vec::new();
         for (served, finished) in ended {
-            if let Some(call) = served.call {
-                call.cancel();
-            }
             let _recorded = served
                 .log
                 .map(|log| RecordOnDrop(Some(log), RequestOutcome::Error(error.code)));
             for message in &finished.before {
                 message_sink::send(&*served.sink, MessageKind::Notification, message);
             }
+            let mut input_requests = Vec::new();
             for (callback, cancellation) in finished.abandoned {
                 message_sink::send(&*served.sink, MessageKind::Request, &cancellation.message);
-                callback(Err(InputRequestError::ConnectionLost));
+                input_requests.push(callback);
             }
             let ErrorCode(code) = error.code;
             let kind = MessageKind::Response(ResponseStatus::Error(code));
             served.sink.write(kind, 192, &mut |out| {
                 encode::error(out, Some(&finished.id), error);
             });
+            called_back.push((served.call, input_requests));
+        }
+        for (call, input_requests) in called_back {
+            if let Some(call) = call {
+                call.cancel();
+            }
+            for callback in input_requests {
+                callback(Err(InputRequestError::ConnectionLost));
+            }
         }
     }
 

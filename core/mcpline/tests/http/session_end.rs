@@ -17,6 +17,8 @@ use mcpline::{Context, Server, Settings};
 use serde_json::{Value, json};
 use tokio::sync::Notify;
 
+const IDLE_TIMEOUT: Duration = Duration::from_secs(10);
+
 /// One process.
 struct Process {
     service: HttpService,
@@ -59,6 +61,7 @@ impl Process {
             });
         let mut options = HttpOptions::default();
         options.retry = Duration::from_millis(1);
+        options.session_idle_timeout = IDLE_TIMEOUT;
         Self {
             service: server.http_service(options),
             cancelled,
@@ -358,6 +361,24 @@ async fn answers_resumed_streams_although_the_store_keeps_their_events() {
     assert_session_ended(&messages[0], 7);
 }
 
+#[tokio::test(start_paused = true)]
+async fn answers_a_resumed_stream_whose_process_no_longer_has_the_session() {
+    let mut sharing = Sharing::in_memory();
+    sharing.sessions = Arc::new(Keeping(sharing.sessions.clone()));
+    let fleet = Fleet::start_with(&sharing).await;
+    let mut lost = fleet.owner().post(&fleet.id, call(7, "streams")).await;
+    let (seen, _) = message(lost.body_mut()).await;
+    drop(lost);
+    let mut resumed = fleet.processes[1].resume(&fleet.id, &seen).await;
+    // Where the session is only read from, it is idle.
+    tokio::time::sleep(2 * IDLE_TIMEOUT).await;
+    fleet.end_at(EndedAt::Stranger).await;
+    let messages = tokio::time::timeout(IDLE_TIMEOUT, rest(resumed.body_mut())).await;
+    let messages = messages.expect("the stream ends");
+    assert_eq!(messages.len(), 1, "{messages:?}");
+    assert_session_ended(&messages[0], 7);
+}
+
 /// A bus that delivers nothing.
 struct Silent;
 
@@ -424,9 +445,13 @@ impl SessionStore for SlowLookups {
     }
 }
 
-/// Sends `message` to the process whose lookup of the session waits, and ends the session at another process meanwhile. Returns
-/// the status of the response.
-async fn end_while_it_is_looked_up(message: Value, is_known: bool) -> StatusCode {
+/// Sends `message` to a process whose lookup of the session waits, and ends the session meanwhile, at the same process or at another
+/// one. Returns the status of the response.
+async fn end_while_it_is_looked_up(
+    message: Value,
+    is_known: bool,
+    at_same_process: bool,
+) -> StatusCode {
     let mut sharing = Sharing::in_memory();
     let store = Arc::new(SlowLookups {
         store: sharing.sessions.clone(),
@@ -449,7 +474,8 @@ async fn end_while_it_is_looked_up(message: Value, is_known: bool) -> StatusCode
     let service = b.service.clone();
     let waiting = Waiting(tokio::spawn(async move { service.handle(message).await }));
     store.loaded.notified().await;
-    c.end(&id).await;
+    let ending = if at_same_process { &b } else { &c };
+    ending.end(&id).await;
     store.go_on.notify_one();
     let status = waiting.response().await.status();
     for process in [&a, &b, &c] {
@@ -461,16 +487,20 @@ async fn end_while_it_is_looked_up(message: Value, is_known: bool) -> StatusCode
 
 #[tokio::test(start_paused = true)]
 async fn a_session_that_ends_while_it_is_looked_up_is_unknown() {
-    let status = end_while_it_is_looked_up(call(2, "plain"), false).await;
-    assert_eq!(status, StatusCode::NOT_FOUND);
+    for at_same_process in [false, true] {
+        let status = end_while_it_is_looked_up(call(2, "plain"), false, at_same_process).await;
+        assert_eq!(status, StatusCode::NOT_FOUND, "{at_same_process}");
+    }
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_session_that_ends_while_its_changes_are_loaded_is_unknown() {
-    let level = json!({"jsonrpc": "2.0", "id": 2, "method": "logging/setLevel",
-                       "params": {"level": "error"}});
-    let status = end_while_it_is_looked_up(level, true).await;
-    assert_eq!(status, StatusCode::NOT_FOUND);
+    for at_same_process in [false, true] {
+        let level = json!({"jsonrpc": "2.0", "id": 2, "method": "logging/setLevel",
+                           "params": {"level": "error"}});
+        let status = end_while_it_is_looked_up(level, true, at_same_process).await;
+        assert_eq!(status, StatusCode::NOT_FOUND, "{at_same_process}");
+    }
 }
 
 #[tokio::test(start_paused = true)]

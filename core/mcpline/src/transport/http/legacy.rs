@@ -52,6 +52,7 @@ pub(super) fn begin<'a>(
         Ok(session) => session,
         Err(refusal) => return refusal.response().into(),
     };
+    note_use(shared, &session, &incoming);
     match pass_to_session(shared, &session, parts, incoming) {
         Ok(Some(exchange)) => PendingResponse::Legacy(exchange),
         Ok(None) => accepted().into(),
@@ -144,6 +145,8 @@ async fn serve(
     parts: &mut Parts,
     incoming: Incoming,
 ) -> Response<Body> {
+    // Before anything waits, because sessions that are not used have to make room for others.
+    note_use(shared, session, &incoming);
     // The message is only examined if there are other processes.
     let replicas = shared.sessions.replicas();
     let shareable = replicas.map(|replicas| replicas.shareable(session, &incoming));
@@ -175,6 +178,26 @@ async fn serve(
     }
 }
 
+/// Records it if this uses the session beyond its handshake.
+fn note_use(shared: &Shared, session: &Session, incoming: &Incoming) {
+    let uses = |message: &Message| match message {
+        Message::Request(request) => request.method != Method::Initialize,
+        Message::Notification(notification) => {
+            let profile = shared.server.inner().profile();
+            let method = notification.method.as_str();
+            profile.notifications.contains(method)
+        }
+        Message::Response(_) => false,
+    };
+    let is_use = match incoming {
+        Incoming::Single(message) => uses(message),
+        Incoming::Batch(entries) => entries.iter().flatten().any(uses),
+    };
+    if is_use {
+        session.note_use();
+    }
+}
+
 /// Passes a message to its session. Returns the exchange of its response, if it has one.
 fn pass_to_session(
     shared: &Arc<Shared>,
@@ -185,22 +208,6 @@ fn pass_to_session(
     if let Incoming::Batch(_) = &incoming {
         let admitted = session.connection.lock_session().admit_batch();
         admitted.map_err(|error| Refusal::new(StatusCode::BAD_REQUEST, error.message))?;
-    }
-    let uses = |message: &Message| match message {
-        Message::Request(request) => request.method != Method::Initialize,
-        Message::Notification(notification) => {
-            let profile = shared.server.inner().profile();
-            let method = notification.method.as_str();
-            profile.notifications.contains(method)
-        }
-        Message::Response(_) => false,
-    };
-    let is_used = match &incoming {
-        Incoming::Single(message) => uses(message),
-        Incoming::Batch(entries) => entries.iter().flatten().any(uses),
-    };
-    if is_used {
-        session.note_use();
     }
     let awaits = awaits_response(&incoming);
     let opener = Arc::downgrade(session);

@@ -38,7 +38,7 @@ mod response_body;
 mod route;
 mod security;
 mod service;
-mod session_lookups;
+mod session_end_watch;
 mod sessionless;
 mod sessions;
 mod sessions_by_client;

@@ -21,13 +21,12 @@ use crate::server::connection::Connection;
 use crate::sharing::{
     BusEndpoint, BusEvent, LoggedEvents, SaveOutcome, Sharing, SharingError, StoredSession,
 };
-use crate::sync::atomic::{AtomicBool, Ordering};
 use crate::warning_limit::warn_limited;
 
 use super::heartbeats::{Heartbeats, OtherProcess};
 use super::process_number::ProcessNumber;
 use super::service::{Refusal, Shared};
-use super::session_lookups::SessionLookups;
+use super::session_end_watch::{SessionEndWatch, SessionEndWatches};
 use super::sessions::{Session, Sessions};
 use super::stream::{EventId, Stream, StreamLog, StreamName};
 
@@ -64,7 +63,7 @@ pub(super) struct Replicas {
     /// Bytes of messages that wait until the bus has taken them.
     forwarded: Arc<UsageLimit>,
     heartbeats: Heartbeats,
-    lookups: SessionLookups,
+    end_watches: SessionEndWatches,
 }
 
 impl Replicas {
@@ -80,7 +79,7 @@ impl Replicas {
             process: ProcessNumber::default(),
             forwarded: UsageLimit::of_server("messages for other processes", MAX_FORWARDED_BYTES),
             heartbeats: Heartbeats::default(),
-            lookups: SessionLookups::default(),
+            end_watches: SessionEndWatches::default(),
         }
     }
 
@@ -250,8 +249,10 @@ impl Replicas {
         });
     }
 
-    /// Ends a session in other processes. Returns the future that removes it from the store.
+    /// Ends a session in other processes, and in lookups and continued streams of this one. Returns the future that removes it
+    /// from the store.
     pub(super) fn forget(&self, session: &Session) -> impl Future<Output = ()> + Send + use<> {
+        self.end_watches.note_ended(session.shared_key());
         self.exchange.publish(&BusEvent::Ended {
             session: session.shared_key().to_owned(),
         });
@@ -281,7 +282,7 @@ impl Replicas {
         client: &Arc<ClientQuota>,
     ) -> Result<Option<Arc<Session>>, Refusal> {
         let key = shared_key(id);
-        let lookup = self.lookups.begin(&key);
+        let end = self.end_watches.watch(&key);
         let stored = self.sharing.sessions.load(&key).await;
         let stored = stored.map_err(|error| {
             warn_limited!(%error, "the session store failed");
@@ -311,8 +312,8 @@ impl Replicas {
         let (server, options) = (&shared.server, &shared.options);
         let sessions = &shared.sessions;
         let session = sessions.take_over(server, options, principal, room, id, adopt);
-        // From here on the bus finds it; its end may have been announced before.
-        if lookup.has_ended() {
+        // From here on, what ends the session finds it; it may have ended before.
+        if end.has_ended() {
             session.note_ended();
             session.end_locally();
             return Ok(None);
@@ -355,8 +356,12 @@ impl Replicas {
             stream.name_request(request);
         }
         let owner = name.process.zip(from.request);
+        let end = self.end_watches.watch(session.shared_key());
+        if session.has_ended() {
+            self.end_watches.note_ended(session.shared_key());
+        }
         let mut followed = FollowedStream {
-            has_lost_session: session.ended_everywhere(),
+            session_end: end,
             owner: owner.map(|(process, request)| {
                 let store = self.sharing.sessions.clone();
                 (OtherProcess::new(store, process), request)
@@ -370,7 +375,7 @@ impl Replicas {
             if followed.owner.is_none() {
                 return Ok(None);
             }
-            followed.end_with(&stream, &response_lost());
+            followed.end_without_response(&stream);
             return Ok(Some(stream));
         };
         if let Some(has_more) = followed.repeat(&stream, logged) {
@@ -403,8 +408,8 @@ async fn repeat_all(stream: &Stream, log: &StreamLog, after: u64, mut logged: Lo
 
 /// A stream of another process, which that process may still write to.
 struct FollowedStream {
-    /// Whether the session has ended in every process, so that the other one logs no more events of the stream.
-    has_lost_session: Arc<AtomicBool>,
+    /// The end of the session in every process, after which the other one logs no more events of the stream.
+    session_end: SessionEndWatch,
     log: StreamLog,
     /// The process, and the request that it answers on the stream.
     owner: Option<(OtherProcess, RequestId)>,
@@ -423,7 +428,8 @@ impl FollowedStream {
         for event in logged.events {
             if let Err(exceeded) = stream.repeat(event) {
                 warn_limited!(%exceeded, "interrupted a resumed stream: no memory is left for its client (`max_total_client_bytes`, `client_share`)");
-                stream.interrupt();
+                // After the events before it, from which the client resumes.
+                stream.end();
                 return None;
             }
         }
@@ -432,10 +438,6 @@ impl FollowedStream {
             return None;
         }
         Some(logged.has_more)
-    }
-
-    fn has_lost_session(&self) -> bool {
-        self.has_lost_session.load(Ordering::SeqCst)
     }
 
     async fn has_lost_owner(&mut self) -> bool {
@@ -454,6 +456,15 @@ impl FollowedStream {
             let _ = stream.repeat(message.into());
         }
         stream.end();
+    }
+
+    /// Ends the stream because the log no longer has its response.
+    fn end_without_response(&self, stream: &Stream) {
+        let error = match self.session_end.has_ended() {
+            true => RpcError::session_ended(),
+            false => response_lost(),
+        };
+        self.end_with(stream, &error);
     }
 
     /// Reads the log until the stream has ended or its client is gone: at once while there are more events and the client reads
@@ -482,12 +493,9 @@ impl FollowedStream {
                 return;
             };
             match read {
-                Ok(None) if self.has_lost_session() => {
-                    return self.end_with(&stream, &RpcError::session_ended());
-                }
                 Ok(Some(logged)) if logged.events.is_empty() && !logged.ended => {
                     has_more = false;
-                    if self.has_lost_session() {
+                    if self.session_end.has_ended() {
                         return self.end_with(&stream, &RpcError::session_ended());
                     }
                     drop(stream);
@@ -502,7 +510,10 @@ impl FollowedStream {
                     Some(more) => has_more = more,
                     None => return,
                 },
-                Ok(None) => return self.end_with(&stream, &response_lost()),
+                Ok(None) => return self.end_without_response(&stream),
+                Err(_) if self.session_end.has_ended() => {
+                    return self.end_with(&stream, &RpcError::session_ended());
+                }
                 Err(error) => {
                     has_more = false;
                     warn_limited!(%error, "the event log failed");
@@ -612,7 +623,7 @@ fn handle_bus_event(sessions: &Arc<Sessions>, event: BusEvent) {
         BusEvent::Changed { .. } | BusEvent::ElicitationComplete { .. } => {}
         BusEvent::Ended { session } => {
             if let Some(replicas) = sessions.replicas() {
-                replicas.lookups.note_ended(&session);
+                replicas.end_watches.note_ended(&session);
             }
             if let Some(session) = sessions.get_shared(&session) {
                 session.note_ended();

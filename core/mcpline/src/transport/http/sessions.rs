@@ -44,7 +44,7 @@ pub(super) struct Session {
     /// Whether it has ended in this process. Set under the lock of `live`.
     has_ended_locally: AtomicBool,
     /// Whether it has ended in every process.
-    has_ended: Arc<AtomicBool>,
+    has_ended: AtomicBool,
     /// Cached result of [`sends_priming_event`](Self::sends_priming_event), known after the handshake.
     primes: OnceLock<bool>,
     alarm: Alarm,
@@ -317,7 +317,7 @@ impl Sessions {
             is_used: AtomicBool::new(false),
             is_taken_over: AtomicBool::new(false),
             has_ended_locally: AtomicBool::new(false),
-            has_ended: Arc::default(),
+            has_ended: AtomicBool::new(false),
             primes: OnceLock::new(),
             alarm: Alarm::default(),
             options: options.clone(),
@@ -566,11 +566,6 @@ impl Session {
     /// Whether it has ended in every process: it must not be saved any more.
     pub(super) fn has_ended(&self) -> bool {
         self.has_ended.load(Ordering::SeqCst)
-    }
-
-    /// Returns whether it has ended in every process, for what may outlive it.
-    pub(super) fn ended_everywhere(&self) -> Arc<AtomicBool> {
-        self.has_ended.clone()
     }
 
     pub(super) fn client_number(&self) -> u64 {

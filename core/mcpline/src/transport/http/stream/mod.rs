@@ -216,11 +216,6 @@ impl Stream {
         self.message(MessageKind::Request, event)
     }
 
-    /// Ends the continuation of another process's stream before its end: its client may resume it.
-    pub(super) fn interrupt(&self) {
-        self.overflow();
-    }
-
     /// Sets when the connection that reads the stream must close: when the token that it was opened with has expired,
     /// because later changes of the caller's permissions would go unnoticed. A later expiry extends it.
     pub(super) fn extend_deadline(&self, until: Option<u64>) {
