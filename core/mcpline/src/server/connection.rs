@@ -36,6 +36,7 @@ use super::permission;
 use super::request_info::HttpInfo;
 use super::request_log::{RequestOutcome, RunningRequest};
 use super::request_span::RequestSpan;
+use super::response_writes::{ResponseWriteGuard, ResponseWrites};
 use super::state::SessionValues;
 use super::traffic::{self, TrafficOrigin, TransportKind};
 use super::uri_matching::{InterruptOnDrop, Subscribable, SubscribedUris};
@@ -72,8 +73,8 @@ pub(crate) struct Connection {
     server: Arc<Inner>,
     runtime: tokio::runtime::Handle,
     session: Mutex<Session>,
-    /// Calls that have ended in the session and whose responses are still being written.
-    answering: AtomicUsize,
+    /// The responses of calls that have ended in the session.
+    response_writes: ResponseWrites,
     /// Sink for messages that belong to no request.
     general: Arc<dyn MessageSink>,
     /// Handlers of events and custom notifications, outside of calls.
@@ -197,15 +198,6 @@ impl Drop for PendingSubscription {
     }
 }
 
-/// A response that is being written. See [`Connection::answering`].
-pub(crate) struct ResponseWriteGuard<'a>(&'a AtomicUsize);
-
-impl Drop for ResponseWriteGuard<'_> {
-    fn drop(&mut self) {
-        self.0.fetch_sub(1, Ordering::Release);
-    }
-}
-
 impl Connection {
     /// Opens a connection that receives change notifications from now on.
     ///
@@ -269,7 +261,7 @@ impl Connection {
             server: server.clone(),
             runtime: tokio::runtime::Handle::current(),
             session: Mutex::new(ServerSession::new(options.scope, options.limits)),
-            answering: AtomicUsize::new(0),
+            response_writes: ResponseWrites::default(),
             general,
             events: RunningNotificationHandlers::default(),
             session_id: options.session_id,
@@ -1024,7 +1016,7 @@ impl Connection {
     /// session, so it does not count.
     pub(crate) fn has_answered(&self) -> bool {
         // In this order: a response is counted before its request leaves the session.
-        self.lock_session().in_flight() == 0 && self.answering.load(Ordering::Acquire) == 0
+        self.lock_session().in_flight() == 0 && self.response_writes.is_idle()
     }
 
     /// Whether every custom notification has been handled.
@@ -1039,8 +1031,12 @@ impl Connection {
 
     /// Keeps the connection from being idle while the response to a finished request is written.
     pub(crate) fn begin_response_write(&self) -> ResponseWriteGuard<'_> {
-        self.answering.fetch_add(1, Ordering::Relaxed);
-        ResponseWriteGuard(&self.answering)
+        self.response_writes.begin()
+    }
+
+    /// Calls `callback` as soon as no response is being written: at once, or at the end of the last write.
+    pub(crate) fn when_responses_are_written(&self, callback: impl FnOnce() + Send + 'static) {
+        self.response_writes.at_end(callback);
     }
 
     /// Notifies the client of a change, if it has subscribed to it.

@@ -55,6 +55,7 @@ mod reply;
 mod request_info;
 mod request_log;
 mod request_span;
+mod response_writes;
 #[cfg(feature = "routes")]
 mod routes;
 mod sent_notifications;

@@ -272,11 +272,16 @@ fn cancellation_races_stream_upgrade() {
     });
 }
 
-/// A session of 2025-06-18, whose handshake is complete.
+/// A session of 2025-06-18.
 fn session(server: &crate::Server) -> Arc<Session> {
     let options = Arc::new(HttpOptions::default());
     let sessions = Sessions::new(server, 1, server.inner().next_transport());
     let session = sessions.begin(server, &options, "", &client());
+    complete_handshake(&session);
+    session
+}
+
+fn complete_handshake(session: &Session) {
     for message in [
         json!({"jsonrpc": "2.0", "id": "handshake", "method": "initialize", "params": {
             "protocolVersion": "2025-06-18", "capabilities": {},
@@ -285,7 +290,6 @@ fn session(server: &crate::Server) -> Arc<Session> {
     ] {
         race_models::receive(&session.connection, &Client::new(), &message);
     }
-    session
 }
 
 /// The response to a POST with a call, which may become a stream of the session.
@@ -307,24 +311,26 @@ fn receive_call(session: &Session, exchange: &Arc<PostResponse>) {
 fn only_message(exchange: &PostResponse) -> Value {
     let text = match block_on(poll_fn(|cx| exchange.poll(cx))) {
         Outcome::Json(body, _) => String::from_utf8(body.to_vec()).expect("UTF-8"),
-        Outcome::Stream(stream) => {
-            let mut reader = stream.read(None).expect("a reader");
-            let mut all = Vec::new();
-            while let Some(events) = next(&mut reader) {
-                all.extend_from_slice(&events);
-            }
-            let all = String::from_utf8(all).expect("UTF-8");
-            let messages: Vec<&str> = all
-                .lines()
-                .filter_map(|line| line.strip_prefix("data: "))
-                .filter(|data| !data.is_empty())
-                .collect();
-            assert_eq!(messages.len(), 1, "{messages:?}");
-            messages[0].to_owned()
-        }
+        Outcome::Stream(stream) => return only_message_of(&stream),
         Outcome::Nothing => panic!("no message"),
     };
     serde_json::from_str(&text).expect("JSON")
+}
+
+fn only_message_of(stream: &Arc<Stream>) -> Value {
+    let mut reader = stream.read(None).expect("a reader");
+    let mut all = Vec::new();
+    while let Some(events) = next(&mut reader) {
+        all.extend_from_slice(&events);
+    }
+    let all = String::from_utf8(all).expect("UTF-8");
+    let messages: Vec<&str> = all
+        .lines()
+        .filter_map(|line| line.strip_prefix("data: "))
+        .filter(|data| !data.is_empty())
+        .collect();
+    assert_eq!(messages.len(), 1, "{messages:?}");
+    serde_json::from_str(messages[0]).expect("JSON")
 }
 
 fn assert_answered(answer: &Value) {
@@ -353,6 +359,32 @@ fn session_end_races_response_on_stream() {
         end_runtime();
         assert!(exchange.is_answered());
         assert!(session.connection.is_idle());
+    });
+}
+
+/// A handler answers on the only stream of a session over HTTP+SSE while the session ends.
+#[test]
+fn session_end_races_response_on_http_sse() {
+    check(|| {
+        let threads = Threads::default();
+        let others = threads.clone();
+        let server = race_models::server(move |call| {
+            others.start(move || call.reply(race_models::done("done")));
+        });
+        let options = Arc::new(HttpOptions::default());
+        let sessions = Sessions::new(&server, 1, server.inner().next_transport());
+        let stream = Stream::transient(&options, &client());
+        let session = sessions.begin_http_sse(&server, &options, "", &client(), stream.clone());
+        complete_handshake(&session);
+        let call = json!({"jsonrpc": "2.0", "id": "call", "method": "tools/call", "params": {"name": "tool"}});
+        let sink: Arc<dyn MessageSink> = Arc::new(stream.clone());
+        let call = wire::read(call.to_string().into());
+        session.connection.receive(call, &sink, None);
+        let ending = session.clone();
+        threads.start(move || ending.end_locally());
+        assert_answered(&only_message_of(&stream));
+        threads.join_threads();
+        end_runtime();
     });
 }
 

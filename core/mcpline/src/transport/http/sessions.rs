@@ -449,7 +449,14 @@ impl Session {
         // The streams of calls end with their responses: one that a handler is writing now must not be lost.
         self.connection.end_with_error(error);
         self.connection.close();
-        self.general.end();
+        if self.general.is_resumable() {
+            self.general.end();
+        } else {
+            // The same on HTTP+SSE, where it carries the responses.
+            let general = self.general.clone();
+            self.connection
+                .when_responses_are_written(move || general.end());
+        }
     }
 
     /// Ends everything except calls in flight, and the session if there are none: the server shuts down.
