@@ -1,6 +1,7 @@
 //! A check of shared state that a program implements: whether its functions do what the traits of [`sharing`](crate::sharing)
 //! promise.
 
+mod subscription;
 #[cfg(test)]
 mod tests;
 
@@ -10,27 +11,32 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use mcpline_runtime::clock;
-use tokio::runtime::Handle;
 use tokio::sync::Notify;
+use tokio::task::JoinSet;
+use tokio::time::timeout;
 
 use crate::background;
 use crate::error::Error;
 use crate::server::Server;
-use crate::sharing::{LoggedEvents, SharingReply, SharingRequest};
+use crate::sharing::{LoggedEvents, SharingError, SharingReply, SharingRequest};
 use crate::transport::{Stop, Transport};
 
 use super::ForeignSharing;
-use super::limits::MAX_APPENDED_EVENTS;
+use super::limits::{LEAVE_TIMEOUT, MAX_APPENDED_EVENTS};
 use super::requests::{Requests, wrong_reply};
+use subscription::CheckSubscription;
 
 /// How long a session is kept that the check saves: longer than the check takes.
 const LIFETIME: Duration = Duration::from_secs(600);
 /// How long messages of the bus may take.
 const MESSAGE_TIMEOUT: Duration = Duration::from_secs(10);
-/// Number of messages that are sent over the bus.
+/// Number of messages that are sent over the bus, before the last one.
 const MESSAGES: usize = 100;
 /// Number of changes of one session at the same time: as many as calls of the store run at once.
 const CONCURRENT: usize = 16;
+/// Number of attempts to save one of these changes. Before each conflict, another change was stored, so `CONCURRENT` are enough.
+/// Twice as many allow for a store that returns a value which was replaced meanwhile.
+const MAX_SAVES: usize = 2 * CONCURRENT;
 /// Number of events of a stream that is written in several calls.
 const LONG_STREAM: usize = 600;
 
@@ -59,7 +65,8 @@ impl Transport for SharingCheck {
     /// [`ErrorKind::Usage`](crate::ErrorKind::Usage): a function failed, did not answer within the timeout of its shared state,
     /// or does something else. The text begins with the name of the function, such as `sessions.save`.
     ///
-    /// [`ErrorKind::Closed`](crate::ErrorKind::Closed): `stop` was signalled before the end.
+    /// [`ErrorKind::Closed`](crate::ErrorKind::Closed): `stop` was signalled before the end. A subscription is ended first, for
+    /// a second at most. If the future is dropped, it is ended in the background.
     async fn serve(self, server: Server, stop: Stop) -> Result<(), Error> {
         let requests = |sharing: &ForeignSharing| {
             let requests = sharing.0.state().requests.clone();
@@ -69,13 +76,20 @@ impl Transport for SharingCheck {
         let check = Check {
             processes: [requests(&self.sharing), requests(&self.other)],
             name: format!("check-{}", clock::token()),
+            server,
         };
-        tokio::select! {
-            checked = check.run() => {
+        let mut subscription = None;
+        let checked = tokio::select! {
+            checked = check.run(&mut subscription) => {
                 checked.map_err(|failure| Error::broken_rule(failure.function, failure.text))
             }
             () = stop.stopped() => Err(Error::closed("the check was stopped")),
+        };
+        if let Some(mut subscription) = subscription {
+            // Only if the check was stopped, which is the outcome.
+            let _ = timeout(LEAVE_TIMEOUT, subscription.end()).await;
         }
+        checked
     }
 }
 
@@ -283,21 +297,32 @@ struct Failure {
     text: String,
 }
 
+impl Failure {
+    fn new(function: &'static str, error: SharingError) -> Self {
+        Self {
+            function,
+            text: error.to_string(),
+        }
+    }
+}
+
 /// The check of two processes.
 struct Check {
     processes: [Arc<Requests>; 2],
     /// The beginning of all names.
     name: String,
+    server: Server,
 }
 
 impl Check {
-    async fn run(&self) -> Result<(), Failure> {
+    /// Checks everything. `subscription` is where the subscription is kept until it has ended.
+    async fn run(&self, subscription: &mut Option<CheckSubscription>) -> Result<(), Failure> {
         for step in SESSIONS.iter().chain(STREAMS) {
             self.take(step).await?;
         }
         self.check_changes().await?;
         self.check_long_stream().await?;
-        self.check_bus().await
+        self.check_bus(subscription).await
     }
 
     async fn send(
@@ -397,16 +422,15 @@ impl Check {
     /// Checks that no change is lost when processes change a session at the same time.
     async fn check_changes(&self) -> Result<(), Failure> {
         let id = format!("{}-changes", self.name);
-        let runtime = Handle::current();
-        let adding: Vec<_> = (0..CONCURRENT)
-            .map(|member| {
-                let store = self.processes[member % self.processes.len()].clone();
-                background::spawn(&runtime, add_member(store, id.clone(), member))
-            })
-            .collect();
-        for task in adding {
+        // Its tasks end when it is dropped.
+        let mut adding = JoinSet::new();
+        for member in 0..CONCURRENT {
+            let store = self.processes[member % self.processes.len()].clone();
+            adding.spawn(background::task(add_member(store, id.clone(), member)));
+        }
+        while let Some(added) = adding.join_next().await {
             // An error: the runtime ends.
-            task.await.unwrap_or(Ok(()))?;
+            added.unwrap_or(Ok(()))?;
         }
         let stored = match self
             .send(A, SharingRequest::Load { id: id.clone() })
@@ -469,48 +493,47 @@ impl Check {
     }
 
     /// Checks that messages arrive once, in their order.
-    async fn check_bus(&self) -> Result<(), Failure> {
+    async fn check_bus(&self, kept: &mut Option<CheckSubscription>) -> Result<(), Failure> {
         let received = Arc::new(ReceivedMessages::new(&self.name));
         let receiver = received.clone();
-        let subscribe = SharingRequest::Subscribe {
-            receive: Arc::new(move |message| receiver.add(&message)),
+        let subscription = kept.insert(CheckSubscription::begin(
+            self.server.clone(),
+            self.processes[B].clone(),
+            Arc::new(move |message| receiver.add(&message)),
+        )?);
+        let published = match subscription.is_subscribed().await {
+            true => self.publish_all(&received).await,
+            // The reason is the outcome of the end.
+            false => Ok(()),
         };
-        self.send(B, subscribe).await?;
-        let published = self.publish_all(&received).await;
-        let ended = self.send(B, SharingRequest::Unsubscribe).await;
+        let ended = subscription.end().await;
+        *kept = None;
         published?;
-        ended.map(drop)
+        ended?;
+        received.check_order()
     }
 
+    /// Publishes all messages. The last one follows when the others have arrived, so that repeated ones arrive before it.
     async fn publish_all(&self, received: &ReceivedMessages) -> Result<(), Failure> {
         for number in 0..MESSAGES {
-            let message = received.message(number).into();
-            self.send(A, SharingRequest::Publish { message }).await?;
+            self.publish(received, number).await?;
         }
-        let arrived = tokio::time::timeout(MESSAGE_TIMEOUT, received.wait()).await;
-        let numbers = received.lock();
-        if arrived.is_err() {
-            let count = numbers.len();
-            let seconds = MESSAGE_TIMEOUT.as_secs();
-            return Err(broken(
-                "bus.publish",
-                &format!("{count} of {MESSAGES} messages arrived within {seconds} s"),
-            ));
-        }
-        match numbers.iter().copied().eq(0..MESSAGES) {
-            true => Ok(()),
-            false => Err(broken(
-                "bus.publish",
-                &format!("messages in their order, each once: they arrived as {numbers:?}"),
-            )),
-        }
+        received.wait(MESSAGES).await?;
+        self.publish(received, MESSAGES).await?;
+        received.wait(MESSAGES + 1).await
+    }
+
+    async fn publish(&self, received: &ReceivedMessages, number: usize) -> Result<(), Failure> {
+        let message = received.message(number).into();
+        let publish = SharingRequest::Publish { message };
+        self.send(A, publish).await.map(drop)
     }
 }
 
 /// Adds a member to a session that others change at the same time.
 async fn add_member(store: Arc<Requests>, id: String, member: usize) -> Result<(), Failure> {
     let mut stored = Bytes::from_static(b"-");
-    loop {
+    for _ in 0..MAX_SAVES {
         let mut changed = stored.to_vec();
         changed.extend_from_slice(format!(",{member}").as_bytes());
         let save = SharingRequest::Save {
@@ -524,6 +547,13 @@ async fn add_member(store: Arc<Requests>, id: String, member: usize) -> Result<(
             _ => return Ok(()),
         }
     }
+    Err(broken(
+        "sessions.save",
+        &format!(
+            "changes at the same time: expected a change that replaces what a conflict returned to be stored, \
+             got {MAX_SAVES} conflicts in a row; a conflict must return what is stored now"
+        ),
+    ))
 }
 
 /// The messages of the check that have arrived. Others, which other processes may send, are ignored.
@@ -555,18 +585,43 @@ impl ReceivedMessages {
         let number = std::str::from_utf8(message).ok();
         let number = number.and_then(|message| message.strip_prefix(&self.name)?.parse().ok());
         let Some(number) = number else { return };
-        let mut numbers = self.lock();
-        // More than that are wrong in any case.
-        if numbers.len() < 2 * MESSAGES {
-            numbers.push(number);
+        {
+            let mut numbers = self.lock();
+            // More than that are wrong in any case.
+            if numbers.len() < 2 * MESSAGES {
+                numbers.push(number);
+            }
         }
-        if numbers.len() >= MESSAGES {
-            self.arrived.notify_one();
-        }
+        self.arrived.notify_one();
     }
 
-    async fn wait(&self) {
-        self.arrived.notified().await;
+    /// Waits until so many messages have arrived.
+    async fn wait(&self, expected: usize) -> Result<(), Failure> {
+        let arriving = async {
+            while self.lock().len() < expected {
+                self.arrived.notified().await;
+            }
+        };
+        timeout(MESSAGE_TIMEOUT, arriving).await.map_err(|_| {
+            let count = self.lock().len();
+            let seconds = MESSAGE_TIMEOUT.as_secs();
+            broken(
+                "bus.publish",
+                &format!("{count} of {expected} messages arrived within {seconds} s"),
+            )
+        })
+    }
+
+    /// Checks that all messages have arrived once, in their order.
+    fn check_order(&self) -> Result<(), Failure> {
+        let numbers = self.lock();
+        match numbers.iter().copied().eq(0..=MESSAGES) {
+            true => Ok(()),
+            false => Err(broken(
+                "bus.publish",
+                &format!("messages in their order, each once: they arrived as {numbers:?}"),
+            )),
+        }
     }
 }
 
@@ -609,10 +664,7 @@ async fn answer(store: &Requests, request: SharingRequest) -> Result<SharingRepl
         true => Ok(reply),
         false => Err(wrong_reply(function)),
     });
-    answer.map_err(|error| Failure {
-        function,
-        text: error.to_string(),
-    })
+    answer.map_err(|error| Failure::new(function, error))
 }
 
 /// Describes an answer by all that matters for the check.
