@@ -261,7 +261,7 @@ const FAULTS: &[(&str, &str, Fault)] = &[
     ),
     (
         "events.read",
-        "a stream that has ended: the events \"sechs ☃\" and no end",
+        "a stream that has ended: expected the events \"sechs ☃\" and the end, got the events \"sechs ☃\" and no end",
         |_, request| {
             matches!(request, SharingRequest::End { .. }).then_some(Ok(SharingReply::Done))
         },
