@@ -36,10 +36,15 @@ internal class RegisteredHandler(val handler: NumberedHandler) {
     /** Whether its next call is expected to occupy the thread until it suspends or returns. */
     val isExpectedToOccupy: Boolean get() = quickCallsNeeded > 0
 
+    /** A call occupies its thread. */
+    fun occupies() {
+        quickCallsNeeded = QUICK_CALLS
+    }
+
     /** A call has run until it suspended or returned. */
     fun ran(nanos: Long) {
         if (nanos > OCCUPIED_NANOS) {
-            quickCallsNeeded = QUICK_CALLS
+            occupies()
         } else if (quickCallsNeeded > 0) {
             quickCallsNeeded--
         }
@@ -54,6 +59,9 @@ private const val HANDLER_RELEASED = 2
 /** How long replies that were kept back wait at most, and calls behind a handler that occupies its thread unexpectedly. */
 private const val TICK_MICROS = 1_000L
 private const val TICK_NANOS = TICK_MICROS * 1_000
+
+/** How long the thread of events waits at most while the leader of a queue waits for a thread. */
+private const val SLOW_TICK_MICROS = THREAD_WAIT_NANOS / 1_000
 
 /** Waits without limit. */
 private const val UNLIMITED = -1L
@@ -129,8 +137,9 @@ internal object HandlerCalls {
         val length = ByteBuffer.allocateDirect(Long.SIZE_BYTES).order(ByteOrder.nativeOrder())
         val lengthAddress = Pointer.nativeValue(Native.getDirectBufferPointer(length))
         var lastTick = 0L
+        var mostMicros = UNLIMITED
         while (true) {
-            val batch = Functions.mcpline_next_handler_events(if (isTicking) TICK_MICROS else UNLIMITED, lengthAddress)
+            val batch = Functions.mcpline_next_handler_events(mostMicros, lengthAddress)
             val now = System.nanoTime()
             if (!isTicking) {
                 isTicking = true
@@ -142,7 +151,12 @@ internal object HandlerCalls {
                 lastTick = now
                 isTicking = tick(now)
                 // What has become busy before the last line found that there are ticks.
-                if (!isTicking) isTicking = isBusy()
+                if (!isTicking) isTicking = isAny { it.isBusy }
+            }
+            mostMicros = when {
+                isTicking -> TICK_MICROS
+                isAny { it.isWaitingForThread } -> SLOW_TICK_MICROS
+                else -> UNLIMITED
             }
         }
     }
@@ -151,7 +165,7 @@ internal object HandlerCalls {
     private fun tick(now: Long): Boolean =
         try {
             queues.values.forEach { it.tick(now) }
-            isBusy()
+            isAny { it.isBusy }
         } catch (_: OutOfMemoryError) {
             true
         } finally {
@@ -159,9 +173,10 @@ internal object HandlerCalls {
             sendReplies()
         }
 
-    private fun isBusy(): Boolean =
+    /** Whether this holds for any queue, or there is no memory to look. */
+    private inline fun isAny(holds: (HandlerQueue) -> Boolean): Boolean =
         try {
-            queues.values.any { it.isBusy }
+            queues.values.any(holds)
         } catch (_: OutOfMemoryError) {
             true
         }

@@ -1,11 +1,15 @@
 package mcpline
 
+import java.util.concurrent.ConcurrentHashMap
+import java.util.concurrent.RejectedExecutionException
 import java.util.concurrent.atomic.AtomicBoolean
 import java.util.concurrent.atomic.AtomicInteger
 import java.util.concurrent.atomic.AtomicLong
 import java.util.concurrent.atomic.AtomicReference
 import kotlin.coroutines.ContinuationInterceptor
+import kotlin.coroutines.CoroutineContext
 import kotlin.coroutines.EmptyCoroutineContext
+import kotlinx.coroutines.CoroutineExceptionHandler
 import kotlinx.coroutines.CoroutineScope
 import kotlinx.coroutines.CoroutineStart
 import kotlinx.coroutines.DelicateCoroutinesApi
@@ -28,6 +32,18 @@ private const val CALLS_PER_TURN = 64
  * of them would not change the order of calls, and make the program's own tasks wait.
  */
 private const val MAX_QUEUED_RUNNERS = 16
+
+/**
+ * A leader that waits for a thread for longer is replaced, because its task may be lost: executors drop tasks when they are shut
+ * down or full. The next one may wait for twice as long, because a context that is busy keeps the tasks of all of them.
+ */
+internal const val THREAD_WAIT_NANOS = 1_000_000_000L
+
+/** After this many leaders in a row that got no thread, the calls that wait fail: after a minute. */
+internal const val MAX_LATE_LEADERS = 6
+
+/** Ticks until a leader is started again after a context had no thread for a runner, while other runners take calls. */
+private const val REFUSED_TICKS = 10
 
 /** [HandlerQueue.Runner.entered] of a runner that is in no handler. */
 private const val OUTSIDE = Long.MIN_VALUE
@@ -53,8 +69,27 @@ internal class HandlerQueue(
         scope.coroutineContext[ContinuationInterceptor].let { it === Dispatchers.Default || it === Dispatchers.Unconfined }
     private val leader = AtomicReference<Runner?>()
 
-    /** How many runners wait for a thread of the program's context. */
-    private val queuedRunners = AtomicInteger()
+    /** Runners that wait for a thread of the program's context. */
+    private val queuedRunners = ConcurrentHashMap.newKeySet<Runner>()
+
+    /** When the last of the runners was created that had a thread of the program's context. */
+    @Volatile
+    private var lastStarted = System.nanoTime()
+
+    /** The class of the threads of [Dispatchers.Default]. */
+    @Volatile
+    private var threadsOfCoroutines: Class<out Thread>? = null
+
+    /** How many runners have a thread. */
+    private val runningRunners = AtomicInteger()
+
+    /** How many leaders were replaced since a runner had a thread. A miscount changes how long the next one may wait. */
+    @Volatile
+    private var lateLeaders = 0
+
+    /** How many ticks pass until a leader is started, if runners have threads. A miscount changes the time only. */
+    @Volatile
+    private var pausedTicks = 0
 
     /** False if no call waits: cleared before a runner takes a call, set when one arrives and when others are left. */
     @Volatile
@@ -72,6 +107,9 @@ internal class HandlerQueue(
     /** Whether it needs [ticks][tick]: not while the leader waits for a thread. */
     val isBusy: Boolean get() = leader.get()?.isRunning ?: mayHaveCalls
 
+    /** Whether the leader waits for a thread: a tick is needed when it has waited for too long. */
+    val isWaitingForThread: Boolean get() = leader.get()?.isRunning == false
+
     /** Whether calls wait, or one was taken and has no coroutine yet. */
     fun isWaiting(): Boolean = mayHaveCalls || HandlerCalls.isBeginningIn(this)
 
@@ -79,30 +117,78 @@ internal class HandlerQueue(
     fun arrived(now: Long) {
         mayHaveCalls = true
         val runner = leader.get()
-        if (runner == null || runner.isOccupied(now)) replace(runner)
+        if (runner == null) lead() else if (runner.isOccupied(now)) replaceOccupied(runner)
     }
 
     /** Looks whether the leader makes calls wait. For the thread of events. */
     fun tick(now: Long) {
+        if (pausedTicks > 0) pausedTicks--
+        forgetLost()
         val runner = leader.get()
         val takenNow = taken.get()
         val isSlow = leftAtTick > 0 && takenNow - takenAtTick < leftAtTick
-        if (runner == null || runner.isOccupied(now) || (isSlow && runner.isRunning)) replace(runner)
+        when {
+            runner == null -> lead()
+            runner.isOccupied(now) -> replaceOccupied(runner)
+            runner.isRunning -> if (isSlow) replace(runner)
+            now - runner.created > THREAD_WAIT_NANOS shl lateLeaders.coerceAtMost(MAX_LATE_LEADERS - 1) -> replaceLate(runner)
+        }
         takenAtTick = takenNow
         leftAtTick = if (mayHaveCalls) left else 0
     }
 
     /** Makes another runner the leader, if calls wait. */
-    private fun replace(runner: Runner?) {
-        if (runner == null || leader.compareAndSet(runner, null)) lead()
+    private fun replace(runner: Runner, isAfterOccupied: Boolean = false) {
+        if (leader.compareAndSet(runner, null)) lead(isAfterOccupied)
+    }
+
+    /** Replaces a leader that is in a handler that occupies its thread unexpectedly. */
+    private fun replaceOccupied(runner: Runner) {
+        runner.handler?.occupies()
+        replace(runner, isAfterOccupied = true)
+    }
+
+    /** Replaces a leader that has waited for a thread for too long. If it gets one later, it runs without being the leader. */
+    private fun replaceLate(runner: Runner) {
+        if (lateLeaders < MAX_LATE_LEADERS) lateLeaders++
+        val isLast = lateLeaders == MAX_LATE_LEADERS && runner in queuedRunners && runningRunners.get() == 0
+        if (!isLast) return replace(runner)
+        if (!leader.compareAndSet(runner, null)) return
+        try {
+            Dispatchers.Default.dispatch(EmptyCoroutineContext, Runnable { failWaiting() })
+        } catch (_: Throwable) {
+            // Without memory for another thread it is queued nevertheless. Otherwise another leader is late later.
+        }
+    }
+
+    /** Fails the calls that wait, because the program's context runs no tasks. */
+    private fun failWaiting() {
+        val error = RejectedExecutionException("the coroutine context of the server runs no tasks: no call can begin")
+        try {
+            HandlerCalls.withTakenCall { memory ->
+                while (true) (take(memory) ?: break).fail(error)
+            }
+        } catch (_: Throwable) {
+            mayHaveCalls = true
+            HandlerCalls.ensureTicks()
+        }
+    }
+
+    /** Forgets runners that the program's context has lost: those that were created long after them had threads. */
+    private fun forgetLost() {
+        if (!queuedRunners.isEmpty()) queuedRunners.removeIf { lastStarted - it.created > THREAD_WAIT_NANOS }
     }
 
     /** Starts a leader, if calls wait and there is none. */
     private fun lead(isAfterOccupied: Boolean = false) {
         try {
             if (!mayHaveCalls || leader.get() != null) return
+            if (pausedTicks > 0 && runningRunners.get() > 0) return HandlerCalls.ensureTicks()
             val runner = Runner(isAfterOccupied)
-            if (leader.compareAndSet(null, runner)) start(runner)
+            if (!leader.compareAndSet(null, runner)) return
+            // One that gets no thread has to be replaced.
+            HandlerCalls.ensureTicks()
+            start(runner)
         } catch (_: OutOfMemoryError) {
             // The next tick tries it again.
             HandlerCalls.ensureTicks()
@@ -122,9 +208,10 @@ internal class HandlerQueue(
 
     /** Launches a runner in the program's context, and others for the calls that wait if handlers occupy their threads. */
     private fun launchRunners(runner: Runner) {
+        threadsOfCoroutines = Thread.currentThread().javaClass
+        var more = left - 1 - queuedRunners.size
         if (!launch(runner) || !runner.isAfterOccupied) return
-        var more = left - 1
-        while (more-- > 0 && mayHaveCalls && queuedRunners.get() < MAX_QUEUED_RUNNERS) {
+        while (more-- > 0 && mayHaveCalls && queuedRunners.size < left.coerceAtMost(MAX_QUEUED_RUNNERS.toLong())) {
             val next = try {
                 Runner(true)
             } catch (_: OutOfMemoryError) {
@@ -134,37 +221,53 @@ internal class HandlerQueue(
         }
     }
 
-    /** Launches a runner in the program's context. If that fails, a call fails instead. Returns whether it was launched. */
+    /** Launches a runner in the program's context. Returns whether the context has not refused it immediately. */
     private fun launch(runner: Runner): Boolean {
-        queuedRunners.incrementAndGet()
         try {
+            queuedRunners += runner
             // If an executor rejects it, it is cancelled and runs elsewhere.
-            GlobalScope.async(runnerContext, CoroutineStart.ATOMIC) {
-                runner.hasThread()
+            GlobalScope.async(runnerContext + runner, CoroutineStart.ATOMIC) {
+                runner.leaveQueue()
                 try {
                     coroutineContext.ensureActive()
                 } catch (error: Throwable) {
                     return@async refuse(runner, error)
                 }
+                runner.hasThread()
                 runner.run()
             }
             return true
         } catch (error: Throwable) {
-            runner.hasThread()
-            refuse(runner, error)
+            if (runner.leaveQueue()) refuse(runner, error)
             return false
         }
     }
 
-    /** Fails a call, because a runner has no thread of the program's context. */
+    /** Drops a runner for which the program's context has no thread. If there is no other one, a call fails. */
     private fun refuse(runner: Runner, error: Throwable) {
+        if (hasRunners()) {
+            pausedTicks = REFUSED_TICKS
+            leader.compareAndSet(runner, null)
+            HandlerCalls.ensureTicks()
+            return
+        }
         try {
             HandlerCalls.withTakenCall { taken -> take(taken)?.fail(error) }
         } catch (_: Throwable) {
+            // Without memory, the next tick tries it again.
             mayHaveCalls = true
+            leader.compareAndSet(runner, null)
+            return HandlerCalls.ensureTicks()
         }
         leader.compareAndSet(runner, null)
         lead()
+    }
+
+    /** Whether a runner has a thread, or waits for one and is not lost. */
+    private fun hasRunners(): Boolean {
+        if (runningRunners.get() > 0) return true
+        val now = System.nanoTime()
+        return queuedRunners.any { now - it.created <= THREAD_WAIT_NANOS }
     }
 
     /** Takes a call; `null` if none waits. */
@@ -184,12 +287,22 @@ internal class HandlerQueue(
     internal inner class Runner(
         /** Whether a handler occupies the thread of the leader before it. */
         val isAfterOccupied: Boolean,
-    ) : Runnable {
-        private val waitsForThread = AtomicBoolean(true)
+    ) : Runnable, CoroutineExceptionHandler {
+        override val key: CoroutineContext.Key<*> get() = CoroutineExceptionHandler
+
+        /** When it was created, in the nanoseconds of the JVM. */
+        val created = System.nanoTime()
+
+        /** Whether it was neither refused nor has a thread. */
+        private val isInQueue = AtomicBoolean(true)
 
         /** Whether it has a thread. */
         @Volatile
         var isRunning = false
+            private set
+
+        /** The handler that it is in, or was in. Other threads read it after [entered], which is written later. */
+        var handler: RegisteredHandler? = null
             private set
 
         /** When it entered the handler that it is in. */
@@ -199,9 +312,26 @@ internal class HandlerQueue(
         /** Whether replies wait until it sends them. */
         private var hasReplies = false
 
-        /** No longer counts it among those that wait for a thread of the program's context. */
+        /** No longer counts it among those that wait for a thread of the program's context; returns whether it did. */
+        fun leaveQueue(): Boolean {
+            if (!isInQueue.compareAndSet(true, false)) return false
+            queuedRunners -= this
+            return true
+        }
+
+        /** It has a thread of the program's context. */
         fun hasThread() {
-            if (waitsForThread.compareAndSet(true, false)) queuedRunners.decrementAndGet()
+            if (created > lastStarted) lastStarted = created
+        }
+
+        /** The program's context cannot run coroutines on the thread that it has: a `ThreadContextElement` may have thrown. */
+        override fun handleException(context: CoroutineContext, exception: Throwable) {
+            if (leaveQueue()) return refuse(this, exception)
+            // After its end.
+            val handler = runnerContext[CoroutineExceptionHandler]
+            if (handler != null) return handler.handleException(context, exception)
+            val thread = Thread.currentThread()
+            thread.uncaughtExceptionHandler.uncaughtException(thread, exception)
         }
 
         /** Whether it is in a handler that occupies its thread. */
@@ -214,9 +344,11 @@ internal class HandlerQueue(
         fun keepsReply(): Boolean = (leader.get() === this).also { if (it) hasReplies = true }
 
         override fun run() {
+            runningRunners.incrementAndGet()
             isRunning = true
-            HandlerCalls.ensureTicks()
+            if (lateLeaders != 0) lateLeaders = 0
             try {
+                HandlerCalls.ensureTicks()
                 HandlerCalls.withTakenCall { memory ->
                     do {
                         val goesOn = takeTurn(memory)
@@ -229,28 +361,50 @@ internal class HandlerQueue(
                 HandlerCalls.ensureTicks()
             }
             isRunning = false
+            runningRunners.decrementAndGet()
         }
 
         /** Runs handlers; returns whether another turn follows immediately. */
         private fun takeTurn(memory: TakenCall): Boolean {
             var calls = 0
+            var isInterrupted: Boolean
             do {
                 val call = take(memory) ?: return leadsAgain()
                 val handler = call.handler
                 if (handler == null || !handler.isExpectedToOccupy) becomeLeader() else handOver()
+                this.handler = handler
                 val begin = System.nanoTime()
                 entered = begin
                 call.begin(this)
                 entered = OUTSIDE
-                // Executors clear it between tasks: a handler may leave its thread interrupted.
-                Thread.interrupted()
                 val nanos = System.nanoTime() - begin
+                isInterrupted = Thread.currentThread().isInterrupted && !clearInterrupt()
                 handler?.ran(nanos)
                 if (leader.get() !== this) sendReplies()
                 calls++
-            } while (calls < CALLS_PER_TURN && nanos <= OCCUPIED_NANOS)
+            } while (calls < CALLS_PER_TURN && nanos <= OCCUPIED_NANOS && !isInterrupted)
             sendReplies()
-            return !endTurn()
+            if (!isInterrupted) return !endTurn()
+            replaceInterrupted()
+            return false
+        }
+
+        /**
+         * Clears the interrupt that a handler left behind, except on threads of the program, for which it may be meant. Returns
+         * whether it was cleared.
+         */
+        private fun clearInterrupt(): Boolean {
+            // Threads of Dispatchers.IO and of its views are of the same class.
+            val kind = Thread.currentThread().javaClass
+            val isOfCoroutines = runsOnDefault || (kind !== Thread::class.java && kind === threadsOfCoroutines)
+            if (isOfCoroutines) Thread.interrupted()
+            return isOfCoroutines
+        }
+
+        /** Leaves its thread to the executor, which clears the interrupt or ends. Another runner takes the calls that wait. */
+        private fun replaceInterrupted() {
+            leader.compareAndSet(this, null)
+            lead()
         }
 
         /** Makes it the leader if there is none. */
@@ -287,15 +441,23 @@ internal class HandlerQueue(
             }
             try {
                 GlobalScope.launch {
-                    yield()
+                    try {
+                        yield()
+                    } catch (_: Throwable) {
+                        return@launch next.giveUp()
+                    }
                     next.run()
                 }
             } catch (_: Throwable) {
-                // The next tick starts one.
-                leader.compareAndSet(next, null)
-                HandlerCalls.ensureTicks()
+                next.giveUp()
             }
             return true
+        }
+
+        /** The next tick starts another leader. */
+        private fun giveUp() {
+            leader.compareAndSet(this, null)
+            HandlerCalls.ensureTicks()
         }
 
         private fun sendReplies() {

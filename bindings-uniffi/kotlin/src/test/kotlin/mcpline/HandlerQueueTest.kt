@@ -1,10 +1,17 @@
 package mcpline
 
+import java.util.concurrent.ArrayBlockingQueue
 import java.util.concurrent.ConcurrentLinkedQueue
 import java.util.concurrent.CountDownLatch
+import java.util.concurrent.Executor
 import java.util.concurrent.ExecutorService
 import java.util.concurrent.Executors
+import java.util.concurrent.LinkedBlockingQueue
+import java.util.concurrent.ThreadPoolExecutor
+import java.util.concurrent.TimeUnit
+import java.util.concurrent.atomic.AtomicBoolean
 import java.util.concurrent.atomic.AtomicInteger
+import java.util.concurrent.atomic.AtomicReference
 import kotlin.coroutines.CoroutineContext
 import kotlin.coroutines.EmptyCoroutineContext
 import kotlin.test.Test
@@ -17,6 +24,7 @@ import kotlinx.coroutines.CoroutineScope
 import kotlinx.coroutines.CoroutineStart
 import kotlinx.coroutines.Dispatchers
 import kotlinx.coroutines.Runnable
+import kotlinx.coroutines.ThreadContextElement
 import kotlinx.coroutines.asCoroutineDispatcher
 import kotlinx.coroutines.async
 import kotlinx.coroutines.awaitAll
@@ -27,6 +35,10 @@ import kotlinx.coroutines.withTimeout
 import kotlinx.serialization.Serializable
 import kotlinx.serialization.json.int
 import kotlinx.serialization.json.jsonPrimitive
+import mcpline.ffi.Outcome
+
+/** Longer than a leader may wait for a thread. */
+private const val MINUTE_NANOS = 60_000_000_000L
 
 class HandlerQueueTest {
     @Serializable
@@ -209,6 +221,159 @@ class HandlerQueueTest {
             assertTrue(started.isEmpty())
         }
         while (HandlerCalls.runningCount > 0) delay(1)
+    }
+
+    /** Calls a tool of a server in this context; the results in the order of the calls. */
+    private suspend fun CoroutineScope.callAll(context: CoroutineContext, count: Int): List<CallToolResult> =
+        Client.memory(server(context)).use { client ->
+            List(count) { async(start = CoroutineStart.UNDISPATCHED) { client.callTool("start", Text("$it")) } }.awaitAll()
+        }
+
+    @Test
+    fun `a leader whose task is lost is replaced`() = testing {
+        val isLost = AtomicBoolean(true)
+        val threads = Executors.newFixedThreadPool(4)
+        val losing = Executor { if (!isLost.getAndSet(false)) threads.execute(it) }
+        assertEquals(List(20) { "$it" }, callAll(losing.asCoroutineDispatcher(), 20).map { it.text })
+        threads.shutdown()
+    }
+
+    @Test
+    fun `calls fail if the context drops all tasks`() = testing {
+        val server = server(Executor { }.asCoroutineDispatcher())
+        Client.memory(server).use { client ->
+            val queue = HandlerCalls.queue(server.native.handlerQueue().toLong())!!
+            val calls = List(20) { async(start = CoroutineStart.UNDISPATCHED) { client.callTool("start", Text("$it")) } }
+            // As if time passed.
+            var now = System.nanoTime()
+            while (calls.any { !it.isCompleted }) {
+                now += MINUTE_NANOS
+                queue.tick(now)
+                delay(1)
+            }
+            calls.awaitAll().forEach { assertEquals(true, it.isError) }
+        }
+        assertTrue(started.isEmpty())
+        while (HandlerCalls.runningCount > 0) delay(1)
+    }
+
+    @Test
+    fun `calls that wait fail when the executor is shut down`() = testing {
+        started.clear()
+        val executor = ThreadPoolExecutor(1, 1, 0, TimeUnit.SECONDS, LinkedBlockingQueue())
+        val release = CountDownLatch(1)
+        executor.execute { while (release.count > 0) Thread.onSpinWait() }
+        val server = server(executor.asCoroutineDispatcher())
+        Client.memory(server).use { client ->
+            val calls = List(20) { async(start = CoroutineStart.UNDISPATCHED) { client.callTool("start", Text("$it")) } }
+            awaitInFlight(server, calls.size)
+            // The leader waits for the thread.
+            while (executor.queue.isEmpty()) delay(1)
+            executor.shutdownNow()
+            release.countDown()
+            calls.awaitAll().forEach { assertEquals(true, it.isError) }
+        }
+        assertTrue(started.isEmpty())
+        while (HandlerCalls.runningCount > 0) delay(1)
+    }
+
+    @Test
+    fun `calls fail if an element of the context throws`() = testing {
+        class Throwing : ThreadContextElement<Unit> {
+            override val key = object : CoroutineContext.Key<Throwing> {}
+
+            override fun updateThreadContext(context: CoroutineContext): Unit = throw IllegalStateException("not today")
+
+            override fun restoreThreadContext(context: CoroutineContext, oldState: Unit) = Unit
+        }
+
+        val threads = Executors.newFixedThreadPool(4)
+        callAll(threads.asCoroutineDispatcher() + Throwing(), 20).forEach { assertEquals(true, it.isError) }
+        assertTrue(started.isEmpty())
+        threads.shutdown()
+    }
+
+    @Test
+    fun `calls do not fail while others of their server run in a bounded executor`() = testing {
+        for ((threads, waiting) in listOf(4 to 10, 1 to 1, 2 to 4)) {
+            val executor = ThreadPoolExecutor(threads, threads, 0, TimeUnit.SECONDS, ArrayBlockingQueue(waiting))
+            repeat(20) {
+                val server = server(executor.asCoroutineDispatcher()).apply {
+                    tool("block") {
+                        Thread.sleep(1)
+                        "returned"
+                    }
+                }
+                Client.memory(server).use { client ->
+                    val calls = List(10) { async(start = CoroutineStart.UNDISPATCHED) { client.callTool("block").text } }
+                    assertEquals(List(10) { "returned" }, calls.awaitAll())
+                }
+            }
+            executor.shutdown()
+        }
+    }
+
+    @Test
+    fun `an executor that is shut down while a handler runs begins no other`() = testing {
+        val executor = Executors.newSingleThreadExecutor()
+        val began = CountDownLatch(1)
+        val isShutDown = AtomicBoolean()
+        val server = server(executor.asCoroutineDispatcher()).apply {
+            tool("spin") {
+                began.countDown()
+                while (!isShutDown.get()) Thread.onSpinWait()
+                "spun"
+            }
+        }
+        started.clear()
+        Client.memory(server).use { client ->
+            val spin = async(start = CoroutineStart.UNDISPATCHED) { client.callTool("spin").text }
+            began.await()
+            val calls = List(20) { async(start = CoroutineStart.UNDISPATCHED) { client.callTool("start", Text("$it")) } }
+            awaitInFlight(server, calls.size + 1)
+            executor.shutdownNow()
+            isShutDown.set(true)
+            assertEquals("spun", spin.await())
+            calls.awaitAll().forEach { assertEquals(true, it.isError) }
+        }
+        assertTrue(started.isEmpty())
+        assertTrue(executor.awaitTermination(30, TimeUnit.SECONDS))
+    }
+
+    @Test
+    fun `a quick handler that begins to block is expected to occupy its thread while it does`() = testing {
+        val release = AtomicReference<CountDownLatch>()
+        val found = AtomicReference<RegisteredHandler>()
+        val numbered = object : NumberedHandler {
+            override suspend fun handle(arguments: String, call: HandlerCall): Outcome {
+                found.set(call.handler)
+                release.get()?.await()
+                return Outcome.Text("ran")
+            }
+
+            override fun failure(error: Throwable): Outcome = Outcome.Text("$error")
+        }
+        for (context in listOf(EmptyCoroutineContext, Dispatchers.IO)) {
+            release.set(null)
+            val server = server(context)
+            val definition = """{"name": "quick", "inputSchema": {"type": "object"}}"""
+            HandlerCalls.pass(numbered) { server.native.addNumberedFeature("tool", definition, null, it.toULong()) }
+            Client.memory(server).use { client ->
+                do {
+                    assertEquals("ran", client.callTool("quick").text)
+                } while (found.get().isExpectedToOccupy)
+                val latch = CountDownLatch(1)
+                release.set(latch)
+                val call = async(start = CoroutineStart.UNDISPATCHED) { client.callTool("quick").text }
+                try {
+                    while (!found.get().isExpectedToOccupy) delay(1)
+                    assertFalse(call.isCompleted)
+                } finally {
+                    latch.countDown()
+                }
+                assertEquals("ran", call.await())
+            }
+        }
     }
 
     @Test
