@@ -52,7 +52,8 @@ private val DEFAULT_SHUTDOWN_TIMEOUT = 5.seconds
  * @param settings Settings; every one has a production-safe default.
  * @param extensions Extensions of the protocol to declare.
  * @param context Where handlers run: a dispatcher, and other elements of their coroutines' context. Default:
- *   [Dispatchers.Default], whose threads handlers must not block.
+ *   [Dispatchers.Default], whose threads handlers must not block. Several handlers run on a thread one after another: remove what
+ *   a handler sets in a `ThreadLocal`.
  * @param features Adds tools, resources, prompts and others.
  * @throws UsageException A setting or a feature is invalid.
  */
@@ -78,7 +79,8 @@ public fun server(
  *
  * Handlers run in coroutines on [Dispatchers.Default], unless the server has a context of its own. Code that blocks its thread
  * belongs into `withContext(Dispatchers.IO)`: handlers that block all threads of [Dispatchers.Default] delay all other calls,
- * also those of other servers.
+ * also those of other servers. That includes servers with a context of their own: tasks of [Dispatchers.Default] start their
+ * handlers.
  */
 @McplineDsl
 public class Server internal constructor(

@@ -68,7 +68,13 @@ public class Server private constructor(
         /** Extensions of the protocol to declare. */
         public fun extensions(vararg extensions: Extension): Builder = apply { this.extensions = extensions.toList() }
 
-        /** The threads on which handlers run. Default: virtual threads on Java 21 or later, otherwise at most 256 threads. */
+        /**
+         * The threads on which handlers run. Default: virtual threads on Java 21 or later, otherwise at most 256 threads.
+         *
+         * Several handlers run on a thread one after another, as in a pool, also if the executor starts a thread for each task:
+         * remove what a handler sets in a `ThreadLocal`. If the executor rejects a task, a call fails, unless the executor
+         * runs or keeps other tasks of the server.
+         */
         public fun executor(executor: Executor): Builder = apply { this.executor = executor }
 
         /**
