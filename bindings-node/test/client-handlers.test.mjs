@@ -93,7 +93,7 @@ for (const revision of [LEGACY, MODERN]) {
   }
 }
 
-test("a log handler alone hears log messages once, with an iterator beside it", async (t) => {
+test("a log handler alone receives log messages once, with an iterator beside it", async (t) => {
   const logs = [];
   const client = await reach(t, "memory", { revision: LEGACY, onLog: ({ data }) => logs.push(data) });
   const notifications = client.notifications();

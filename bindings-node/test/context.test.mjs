@@ -165,7 +165,7 @@ test("a context is unusable after its call", async () => {
   });
   await called(server.fetch, "keep");
   kept.progress(1);
-  kept.info("nobody hears this");
+  kept.info("sent after the call");
   assert.equal(kept.cancelled, true);
   await assert.rejects(kept.listRoots(), ClosedError);
   assert.throws(() => kept.revision, ClosedError);

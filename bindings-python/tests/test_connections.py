@@ -96,7 +96,7 @@ def test_a_blocking_client_has_connection_events() -> None:
     assert states == ["connected", "lost", "retrying", "restored", "closed"]
 
 
-def test_a_handler_hears_that_the_client_gives_up() -> None:
+def test_a_listener_receives_that_the_client_gives_up() -> None:
     events: list[ConnectionEvent] = []
 
     async def main() -> None:

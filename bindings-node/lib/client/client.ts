@@ -630,7 +630,9 @@ export class Client {
     const written = requestOf(options, traced?.meta);
     const reports = onProgress === undefined ? undefined : new Reports(onProgress, this.#host.waiting);
     const flags =
-      (reports === undefined ? 0 : Flag.Hears) | (signal === undefined ? 0 : Flag.MayEnd) | tracedFlag(traced);
+      (reports === undefined ? 0 : Flag.ReportsProgress) |
+      (signal === undefined ? 0 : Flag.MayEnd) |
+      tracedFlag(traced);
     let requestNumber = 0;
     const start = (promise: number) => {
       this.#native.request(promise, method, json, written, flags);

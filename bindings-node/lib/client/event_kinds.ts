@@ -16,4 +16,4 @@ export const About = {
 } as const;
 
 /** Flags of a request; as in `src/client/handle.rs`. */
-export const Flag = { Hears: 1, MayEnd: 2, IsTraced: 4 } as const;
+export const Flag = { ReportsProgress: 1, MayEnd: 2, IsTraced: 4 } as const;

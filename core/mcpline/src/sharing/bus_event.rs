@@ -110,7 +110,7 @@ mod tests {
     use crate::sharing::Sharing;
 
     #[test]
-    fn an_endpoint_hears_its_forked_siblings_but_not_itself() {
+    fn an_endpoint_receives_from_forked_siblings_but_not_from_itself() {
         let bus = Sharing::in_memory().bus;
         let heard = Arc::new(Mutex::new(Vec::new()));
         let (sent, received) = (Arc::new(Mutex::new(Vec::new())), heard.clone());

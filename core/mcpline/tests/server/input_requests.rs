@@ -385,7 +385,7 @@ async fn cancels_a_suspended_handler_when_its_connection_closes() {
                 .expect("no panic")
                 .take()
                 .expect("one call");
-            ctx.on_cancel(move || cancel_sender.send(()).expect("somebody hears"));
+            ctx.on_cancel(move || cancel_sender.send(()).expect("a receiver"));
             async move {
                 ctx.request_input(InputRequest::new(
                     InputRequestMethod::Elicit,
