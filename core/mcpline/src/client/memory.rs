@@ -39,6 +39,7 @@ impl MemoryLink {
         let memory = Arc::new(server.connect_with(options));
         let (closing, running) = link_shutdown();
         let receiving = memory.clone();
+        let server = server.clone();
         background::spawn_here(async move {
             loop {
                 let message: Option<Bytes> = tokio::select! {
@@ -52,6 +53,7 @@ impl MemoryLink {
                 }
             }
             receiving.close();
+            server.inner().wait_for_records().await;
             sink.ended(if running.stop.is_stopped() {
                 ClientError::Closed
             } else {

@@ -950,9 +950,10 @@ impl Connection {
         // All answers first: what is called at the end is foreign code, which may panic.
         let mut called_back = Vec::new();
         for (served, finished) in ended {
-            let _recorded = served
-                .log
-                .map(|log| RecordOnDrop(Some(log), RequestOutcome::Error(error.code)));
+            let _recorded = served.log.map(|mut log| {
+                log.await_record();
+                RecordOnDrop(Some(log), RequestOutcome::Error(error.code))
+            });
             for message in &finished.before {
                 message_sink::send(&*served.sink, MessageKind::Notification, message);
             }

@@ -236,7 +236,7 @@ fn end(
     };
     let _answering = current_request.connection.begin_response_write();
     // The code that cancelled it has abandoned the sink.
-    let (log, finished) = {
+    let (mut log, finished) = {
         let mut session = current_request.connection.lock_session();
         let log = session
             .request_handle_mut(key)
@@ -260,6 +260,9 @@ fn end(
             &outgoing.message,
         );
         callback(Err(InputRequestError::Cancelled));
+    }
+    if let Some(log) = &mut log {
+        log.await_record();
     }
     answer(&finished);
     if let Some(log) = log {

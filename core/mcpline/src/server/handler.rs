@@ -17,6 +17,7 @@ use crate::warning_limit::warn_limited;
 
 use super::call::Call;
 use super::reply::{HandlerError, Reply};
+use super::request_span::RequestSpan;
 
 /// Code behind a tool, resource, prompt, completion or custom method.
 ///
@@ -41,7 +42,9 @@ where
     F: Fn(&Call) -> HandlerFuture + Send + Sync + 'static,
 {
     fn call(&self, call: Call) {
-        let scope = scope_of(&call);
+        // Dropped after the scope: the end of serving waits for it.
+        let span = call.span();
+        let scope = scope_of(span.as_deref());
         let _entered = scope.enter();
         let is_timed = self
             .calls
@@ -97,9 +100,9 @@ fn warn_if_slow(call: &Call, took: Duration) {
     );
 }
 
-/// Returns the scope of the call's request. If the request has no span, that of the transport stays the handler's.
-fn scope_of(call: &Call) -> SpanScope {
-    match call.span() {
+/// Returns the scope of a request. If the request has no span, that of the transport stays the handler's.
+fn scope_of(span: Option<&RequestSpan>) -> SpanScope {
+    match span {
         Some(span) => span.scope().or_current(),
         None => SpanScope::of_current_span(),
     }
@@ -118,6 +121,8 @@ fn spawn(call: Call, mut answer: HandlerFuture, scope: SpanScope) {
             Ok(()) = cancelled => return,
             outcome = std::future::poll_fn(|cx| scope.in_scope(|| poll_caught(&mut answer, cx))) => outcome,
         };
+        // The client may end the connection as soon as it has the response, and the span of the request ends with them.
+        drop((answer, scope));
         call.reply(outcome);
     });
 }

@@ -47,6 +47,7 @@ mod misspelled_arguments;
 mod mounts;
 mod offloaded_validation;
 mod open_session;
+mod pending_records;
 mod permission;
 #[cfg(all(test, mcpline_models))]
 pub(crate) mod race_models;

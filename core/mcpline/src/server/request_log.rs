@@ -17,6 +17,7 @@ use super::Server;
 use super::connection::Connection;
 use super::inner::Inner;
 use super::metrics::OperationNames;
+use super::pending_records::{PendingRecord, PendingRecords};
 use super::request_info::HttpInfo;
 use super::request_span::{ReceivedMeta, RequestSpan};
 use super::traffic::TransportKind;
@@ -135,6 +136,7 @@ pub(super) struct RequestLog {
     is_set: AtomicBool,
     /// Whether another language traces the requests.
     has_spans: AtomicBool,
+    pending: PendingRecords,
 }
 
 impl Server {
@@ -189,6 +191,11 @@ impl Inner {
     pub(crate) fn has_spans(&self) -> bool {
         self.request_log.has_spans.load(Ordering::Acquire) || span::is_wanted()
     }
+
+    /// Waits until the requests that are answered are recorded and their spans have ended, for a bounded time.
+    pub(crate) async fn wait_for_records(&self) {
+        self.request_log.pending.wait().await;
+    }
 }
 
 /// Whether a subscriber wants the records. Cached by `tracing` for each place in the code.
@@ -219,6 +226,8 @@ struct RequestFacts {
     /// `None` if metrics are off.
     metric_names: Option<OperationNames>,
     span: Option<Arc<RequestSpan>>,
+    /// From the response on. After the span, as fields are dropped in this order.
+    pending: Option<PendingRecord>,
 }
 
 impl RunningRequest {
@@ -280,6 +289,7 @@ impl RunningRequest {
             named_revision: meta.revision,
             trace_id: meta.trace_id().filter(|_| is_logged).map(str::to_owned),
             span: RequestSpan::begin(connection, request, http, meta),
+            pending: None,
         }))))
     }
 
@@ -296,6 +306,17 @@ impl RunningRequest {
     /// Returns the span of the request, if it has one.
     pub(super) fn span(&self) -> Option<Arc<RequestSpan>> {
         self.0.as_ref()?.span.clone()
+    }
+
+    /// Lets the end of serving wait for the record and the end of the span. Called before the response is written.
+    pub(super) fn await_record(&mut self) {
+        if let Some(facts) = &mut self.0 {
+            let pending = facts.server.request_log.pending.begin();
+            if let Some(span) = &facts.span {
+                span.await_end(pending.clone());
+            }
+            facts.pending = Some(pending);
+        }
     }
 
     /// Records how the request ended. The session must not be locked, because listeners may use the server.

@@ -31,6 +31,7 @@ use crate::trace_context::TraceContext;
 use super::Server;
 use super::connection::Connection;
 use super::inner::Inner;
+use super::pending_records::PendingRecord;
 use super::request_info::HttpInfo;
 use super::request_log::RequestOutcome;
 use super::traffic::TransportKind;
@@ -43,6 +44,8 @@ pub(crate) struct RequestSpan {
     has_contents: bool,
     /// For another language; `None` if none traces the server.
     traced: Option<Arc<TracedRequest>>,
+    /// From the response on. After the span, as fields are dropped in this order.
+    pending: OnceLock<PendingRecord>,
 }
 
 /// A request as another language traces it.
@@ -203,6 +206,7 @@ impl RequestSpan {
                 scope: SpanScope::new(Span::none(), unsampled),
                 has_contents: false,
                 traced: None,
+                pending: OnceLock::new(),
             }));
         }
         let traced = TracedRequest {
@@ -250,6 +254,7 @@ impl RequestSpan {
                 && is_recorded
                 && traced.method == Method::ToolsCall,
             traced: traced.listener.is_some().then(|| Arc::new(traced)),
+            pending: OnceLock::new(),
         }))
     }
 
@@ -307,6 +312,12 @@ impl RequestSpan {
         if let Some(traced) = &self.traced {
             let _ = traced.result.set(shown);
         }
+    }
+
+    /// Keeps `pending` until the span has ended.
+    pub(super) fn await_end(&self, pending: PendingRecord) {
+        // A request is answered once.
+        let _ = self.pending.set(pending);
     }
 
     /// Ends the span.

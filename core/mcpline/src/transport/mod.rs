@@ -65,7 +65,7 @@ impl Server {
     ///
     /// [`Error`]: the transport cannot be opened or fails.
     pub async fn serve(&self, transport: impl Transport) -> Result<(), Error> {
-        transport.serve(self.clone(), Stop::never()).await
+        self.serve_until(transport, Stop::never()).await
     }
 
     /// Serves over a transport until it ends or `stop` is signalled.
@@ -74,6 +74,8 @@ impl Server {
     ///
     /// [`Error`]: the transport cannot be opened or fails.
     pub async fn serve_until(&self, transport: impl Transport, stop: Stop) -> Result<(), Error> {
-        transport.serve(self.clone(), stop).await
+        let served = transport.serve(self.clone(), stop).await;
+        self.inner().wait_for_records().await;
+        served
     }
 }

@@ -14,5 +14,6 @@ mod routes;
 mod service;
 mod session_end;
 mod sharing;
+mod shutdown_records;
 mod socket_faults;
 mod stateless;

@@ -176,7 +176,7 @@ impl Http {
         }
         drop(self.listener);
         let all = u32::try_from(connections).unwrap_or(u32::MAX);
-        service.shut_down(grace).await;
+        service.end_calls(grace).await;
         // Everything is answered. Clients that do not read their response are disconnected.
         let _ = tokio::time::timeout(LAST_ANSWERS, permits.acquire_many(all)).await;
         Ok(())

@@ -24,6 +24,12 @@ impl HttpService {
     /// at once, and input requests fail, because clients can no longer answer them. The readiness check
     /// ([`HttpOptions::ready_path`](super::HttpOptions::ready_path)) is answered with 503 from now on.
     pub async fn shut_down(&self, grace: Duration) {
+        self.end_calls(grace).await;
+        self.shared.server.inner().wait_for_records().await;
+    }
+
+    /// Like [`shut_down`](Self::shut_down), but the last requests may not be recorded yet.
+    pub(super) async fn end_calls(&self, grace: Duration) {
         self.begin_stopping();
         let Shared {
             server,
