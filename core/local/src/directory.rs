@@ -71,6 +71,7 @@ impl ServiceDirectory {
             &self.layout,
             &self.sessions(),
             &self.ended(),
+            &self.used(),
             &self.locks(),
             &self.streams(),
             &self.temporary(),
@@ -89,6 +90,11 @@ impl ServiceDirectory {
     /// An empty file for each session that was removed.
     pub(crate) fn ended(&self) -> PathBuf {
         self.layout.join("ended")
+    }
+
+    /// An empty file for each key that was used: see `used_keys.rs`.
+    pub(crate) fn used(&self) -> PathBuf {
+        self.layout.join("used")
     }
 
     /// An empty file for the sessions whose names have the same first two digits, to lock them.

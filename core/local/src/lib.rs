@@ -49,6 +49,8 @@ mod streams;
 #[cfg(unix)]
 mod sweep;
 #[cfg(unix)]
+mod used_keys;
+#[cfg(unix)]
 mod worker;
 
 pub use error::LocalError;

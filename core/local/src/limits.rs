@@ -95,6 +95,14 @@ pub(crate) const MAX_ENDED_MARKS: usize = 32_768;
 /// What a mark counts as towards [`SWEEP_BYTES`]: a process sweeps at once after it has written as many as there may be.
 pub(crate) const MARK_BYTES: u64 = SWEEP_BYTES / MAX_ENDED_MARKS as u64;
 
+/// Keys of what was used once in the directory: each takes an inode, as a mark does, until its lifetime is over and a process
+/// sweeps. 65,536 are 270 DPoP proofs a second, each of which is valid for three minutes by default. Above it those are removed
+/// whose lifetime ends first.
+pub(crate) const MAX_USED_KEYS: usize = 65_536;
+
+/// What a key counts as towards [`SWEEP_BYTES`], for the same reason as a mark.
+pub(crate) const USED_KEY_BYTES: u64 = SWEEP_BYTES / MAX_USED_KEYS as u64;
+
 /// How long a file that is being written may exist: it was left by a process that was killed.
 pub(crate) const TEMPORARY_LIFETIME: Duration = Duration::from_secs(60);
 

@@ -65,7 +65,7 @@ mod unix {
     use bytes::Bytes;
     use mcpline::sharing::{
         Bus, EventLog, LoggedEvents, MemorySharing, Pending, SaveOutcome, SessionStore, Sharing,
-        SharingError, Subscription,
+        SharingError, Subscription, UseOutcome,
     };
     use mcpline_runtime::{WarningLimit, clock};
     use tokio::sync::oneshot;
@@ -238,6 +238,14 @@ mod unix {
         fn remove<'a>(&'a self, id: &'a str) -> Pending<'a, ()> {
             Box::pin(self.ask(move |reply| Operation::Remove {
                 session: id.to_owned(),
+                reply,
+            }))
+        }
+
+        fn record_use<'a>(&'a self, key: &'a str, lifetime: Duration) -> Pending<'a, UseOutcome> {
+            Box::pin(self.ask(move |reply| Operation::RecordUse {
+                key: key.to_owned(),
+                lifetime,
                 reply,
             }))
         }

@@ -3,9 +3,10 @@
 
 use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use bytes::Bytes;
-use mcpline::sharing::{LoggedEvents, SaveOutcome, SharingError};
+use mcpline::sharing::{LoggedEvents, SaveOutcome, SharingError, UseOutcome};
 use mcpline_runtime::WarningLimit;
 use tokio::sync::{Notify, oneshot};
 
@@ -32,6 +33,11 @@ pub(crate) enum Operation {
     Remove {
         session: String,
         reply: Reply<()>,
+    },
+    RecordUse {
+        key: String,
+        lifetime: Duration,
+        reply: Reply<UseOutcome>,
     },
     Append {
         stream: String,
@@ -69,9 +75,11 @@ impl Operation {
     fn priority(&self) -> usize {
         match self {
             Self::Append { .. } | Self::End { .. } | Self::Publish(_) => EVENT,
-            Self::Save { .. } | Self::Load { .. } | Self::Read { .. } | Self::Flush { .. } => {
-                REQUEST
-            }
+            Self::Save { .. }
+            | Self::Load { .. }
+            | Self::RecordUse { .. }
+            | Self::Read { .. }
+            | Self::Flush { .. } => REQUEST,
             Self::Remove { .. } => REMOVAL,
         }
     }

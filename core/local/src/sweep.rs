@@ -14,8 +14,8 @@ use std::time::{Duration, SystemTime};
 
 use crate::directory::{ServiceDirectory, private_file};
 use crate::limits::{
-    MAX_ENDED_MARKS, MAX_SESSIONS_BYTES, MAX_STREAMS_BYTES, REMOVED_LIFETIME, STREAM_LIFETIME,
-    SWEEP_INTERVAL, TEMPORARY_LIFETIME,
+    MAX_ENDED_MARKS, MAX_SESSIONS_BYTES, MAX_STREAMS_BYTES, MAX_USED_KEYS, REMOVED_LIFETIME,
+    STREAM_LIFETIME, SWEEP_INTERVAL, TEMPORARY_LIFETIME,
 };
 use crate::sessions::{Expiry, HEADER, remove_file, remove_folder};
 
@@ -28,6 +28,8 @@ pub(crate) struct Limits {
     pub(crate) streams: u64,
     /// The number of marks of removed sessions.
     pub(crate) ended: usize,
+    /// The number of keys that were used.
+    pub(crate) used: usize,
 }
 
 impl Default for Limits {
@@ -36,6 +38,7 @@ impl Default for Limits {
             sessions: MAX_SESSIONS_BYTES,
             streams: MAX_STREAMS_BYTES,
             ended: MAX_ENDED_MARKS,
+            used: MAX_USED_KEYS,
         }
     }
 }
@@ -75,6 +78,7 @@ impl ServiceDirectory {
             }
         }
         self.sweep_marks(limits.ended, &mut failures);
+        self.sweep_used_keys(limits.used, &mut failures);
         let kept = self.sweep_sessions(limits.sessions, &mut failures);
         self.sweep_streams(&kept, limits.streams, &mut failures);
         failures.0.map_or(Ok(()), Err)
@@ -82,27 +86,14 @@ impl ServiceDirectory {
 
     /// Removes the marks of sessions that were removed long ago, and the oldest above the limit.
     fn sweep_marks(&self, limit: usize, failures: &mut Failures) {
-        let mut marks: Vec<(SystemTime, PathBuf)> = Vec::new();
-        for entry in failures.entries(&self.ended()) {
-            let path = entry.path();
-            // Another process may have removed it.
-            let Ok(found) = entry.metadata() else {
-                continue;
-            };
-            let Some(modified) = failures.note(&path, found.modified()) else {
-                continue;
-            };
-            if age(modified) >= REMOVED_LIFETIME {
-                failures.note(&path, remove_file(&path));
-            } else {
-                marks.push((modified, path));
-            }
-        }
-        let surplus = marks.len().saturating_sub(limit);
-        marks.sort();
-        for (_, path) in &marks[..surplus] {
-            failures.note(path, remove_file(path));
-        }
+        let is_over = |modified| age(modified) >= REMOVED_LIFETIME;
+        sweep_empty_files(&self.ended(), is_over, limit, failures);
+    }
+
+    /// Removes the keys whose lifetime is over, and those above the limit whose lifetime ends first.
+    fn sweep_used_keys(&self, limit: usize, failures: &mut Failures) {
+        let now = SystemTime::now();
+        sweep_empty_files(&self.used(), |end| end <= now, limit, failures);
     }
 
     /// Returns the names of the sessions that are left.
@@ -208,6 +199,37 @@ impl ServiceDirectory {
     }
 }
 
+/// Removes the files in a directory whose lifetime is over according to the time of their latest change, and those above the limit
+/// with the earliest time.
+fn sweep_empty_files(
+    folder: &Path,
+    is_over: impl Fn(SystemTime) -> bool,
+    limit: usize,
+    failures: &mut Failures,
+) {
+    let mut kept: Vec<(SystemTime, PathBuf)> = Vec::new();
+    for entry in failures.entries(folder) {
+        let path = entry.path();
+        // Another process may have removed it.
+        let Ok(found) = entry.metadata() else {
+            continue;
+        };
+        let Some(modified) = failures.note(&path, found.modified()) else {
+            continue;
+        };
+        if is_over(modified) {
+            failures.note(&path, remove_file(&path));
+        } else {
+            kept.push((modified, path));
+        }
+    }
+    let surplus = kept.len().saturating_sub(limit);
+    kept.sort();
+    for (_, path) in &kept[..surplus] {
+        failures.note(path, remove_file(path));
+    }
+}
+
 /// The first error of a sweep, which goes on.
 #[derive(Default)]
 struct Failures(Option<io::Error>);
@@ -303,7 +325,7 @@ fn size(found: &Metadata) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use mcpline::sharing::SaveOutcome;
+    use mcpline::sharing::{SaveOutcome, UseOutcome};
 
     use super::*;
     use crate::address::ServiceAddress;
@@ -538,6 +560,32 @@ mod tests {
         let kept = ["first", "second", "third", "fourth"].map(|id| directory.has_ended(id));
         let kept = kept.map(|has_ended| has_ended.expect("known"));
         assert_eq!(kept, [false, false, true, true]);
+    }
+
+    #[test]
+    fn used_keys_are_kept_for_their_lifetime_within_their_limit() {
+        let (_scratch, directory) = directory("used");
+        let use_key = |key: &str, lifetime: Duration| {
+            let used = directory.record_use(key, lifetime);
+            used.expect("recorded")
+        };
+        assert_eq!(use_key("over", Duration::ZERO), UseOutcome::First);
+        for (key, seconds) in [("third", 300), ("first", 100), ("second", 200)] {
+            assert_eq!(
+                use_key(key, Duration::from_secs(seconds)),
+                UseOutcome::First
+            );
+        }
+        directory.sweep(Limits::default()).expect("swept");
+        assert_eq!(count(&directory.used()), 3);
+        let limits = Limits {
+            used: 2,
+            ..Limits::default()
+        };
+        directory.sweep(limits).expect("swept");
+        let outcomes = ["second", "third", "first"].map(|key| use_key(key, LIFETIME));
+        use UseOutcome::{First, Repeated};
+        assert_eq!(outcomes, [Repeated, Repeated, First]);
     }
 
     #[test]

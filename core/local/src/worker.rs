@@ -11,7 +11,7 @@ use tokio::time::{Interval, MissedTickBehavior};
 use crate::directory::ServiceDirectory;
 use crate::error::LocalError;
 use crate::inbox::{Inbox, InboxTasks};
-use crate::limits::{MARK_BYTES, SWEEP_BYTES, TICK, WARNINGS};
+use crate::limits::{MARK_BYTES, SWEEP_BYTES, TICK, USED_KEY_BYTES, WARNINGS};
 use crate::operation_queue::{Operation, Queue, Reply};
 use crate::peers::Peers;
 use crate::readers::Readers;
@@ -177,6 +177,17 @@ impl Worker {
             Operation::Remove { session, reply: to } => {
                 self.written += MARK_BYTES;
                 reply(to, self.again(|directory| directory.remove(&session)));
+            }
+            Operation::RecordUse {
+                key,
+                lifetime,
+                reply: to,
+            } => {
+                self.written += USED_KEY_BYTES;
+                reply(
+                    to,
+                    self.again(|directory| directory.record_use(&key, lifetime)),
+                );
             }
             Operation::Read {
                 stream,

@@ -37,6 +37,11 @@ impl Keys {
         format!("{}:{{{session}}}:streams:{name}", self.prefix)
     }
 
+    /// A key that was used (a string: the process's name for this use).
+    pub(crate) fn used(&self, key: &str) -> String {
+        format!("{}:{{{key}}}:used", self.prefix)
+    }
+
     /// The bus (a stream).
     pub(crate) fn bus(&self) -> String {
         format!("{}:{{bus}}", self.prefix)

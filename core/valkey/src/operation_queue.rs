@@ -28,6 +28,13 @@ pub(crate) enum Operation {
     Remove {
         session: String,
     },
+    /// Of something that may be used once. Two uses of one key are two operations, unlike saves of one session.
+    RecordUse {
+        key: String,
+        /// Unlike that of any other use, so that one that is sent again is recognized.
+        value: Bytes,
+        lifetime: Duration,
+    },
     Append {
         stream: String,
         number: u64,
@@ -46,13 +53,14 @@ pub(crate) enum Operation {
 }
 
 impl Operation {
-    /// Returns the session that it concerns; `None` for the bus.
+    /// Returns the session or the key that it concerns; `None` for the bus.
     pub(crate) fn session(&self) -> Option<&str> {
         match self {
             Self::Save { session, .. } | Self::Remove { session } => Some(session),
             Self::Append { stream, .. } | Self::End { stream, .. } => {
                 Some(keys::split_stream_name(stream).0)
             }
+            Self::RecordUse { key, .. } => Some(key),
             Self::Publish { .. } => None,
         }
     }
@@ -74,6 +82,7 @@ impl Operation {
                 Self::Save {
                     value, replaces, ..
                 } => value.len() + replaces.iter().map(Bytes::len).sum::<usize>(),
+                Self::RecordUse { value, .. } => value.len(),
                 Self::Append { event, .. } => event.len(),
                 Self::Publish { message, .. } => message.len(),
                 Self::Remove { .. } | Self::End { .. } => 0,
@@ -81,7 +90,8 @@ impl Operation {
     }
 }
 
-/// What became of an operation: the session that is stored instead if another process has changed it.
+/// What became of an operation: the session that is stored instead if another process has changed it, or the value of an earlier
+/// use.
 pub(crate) type Written = Result<Option<Bytes>, Failure>;
 
 type Waiter = oneshot::Sender<Written>;
@@ -158,8 +168,8 @@ struct State {
     sessions: BTreeMap<u64, Entry>,
     /// The numbers in `sessions`.
     by_session: HashMap<String, u64>,
-    /// Events and messages. They are dropped first: clients have received the events from this process, and messages are less
-    /// than the state of sessions.
+    /// Events, messages and uses. They are dropped first: clients have received the events from this process, and messages and uses
+    /// are less than the state of sessions.
     events: VecDeque<Entry>,
     /// The number of the next operation.
     next: u64,
@@ -459,6 +469,7 @@ mod tests {
     use super::*;
 
     const LARGE: usize = 1024 * 1024;
+    const LIFETIME: Duration = Duration::from_secs(181);
 
     fn large(number: u64) -> Operation {
         Operation::Append {
@@ -586,6 +597,39 @@ mod tests {
         };
         let (saved, ()) = tokio::join!(queue.push_and_wait(save("one", 7), Duration::MAX), again);
         assert_eq!(saved, Ok(None));
+    }
+
+    #[tokio::test]
+    async fn uses_of_one_key_are_not_merged_and_keep_their_order_when_sent_again() {
+        let queue = Queue::default();
+        let record_use = |value: &'static str| Operation::RecordUse {
+            key: "one".to_owned(),
+            value: Bytes::from_static(value.as_bytes()),
+            lifetime: LIFETIME,
+        };
+        let (first, second) = (record_use("first"), record_use("second"));
+        let writing = async {
+            let batch = queue.take().await.expect("a batch");
+            queue.finish_batch(batch, None);
+            let batch = queue.take().await.expect("a batch");
+            let operations: Vec<_> = batch.iter().map(|entry| entry.operation.clone()).collect();
+            assert_eq!(operations, [first.clone(), second.clone()]);
+            let stored = Bytes::from_static(b"first");
+            for (entry, outcome) in batch.into_iter().zip([None, Some(stored)]) {
+                report_outcome(entry, Ok(outcome));
+            }
+            queue.finish_batch(Vec::new(), None);
+        };
+        let (one, two, ()) = tokio::join!(
+            queue.push_and_wait(first.clone(), Duration::MAX),
+            queue.push_and_wait(second.clone(), Duration::MAX),
+            writing
+        );
+        assert_eq!(
+            (one, two),
+            (Ok(None), Ok(Some(Bytes::from_static(b"first"))))
+        );
+        assert_eq!(queue.bytes(), 0);
     }
 
     #[tokio::test]

@@ -6,7 +6,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use mcpline::sharing::{
     Bus, EventLog, LoggedEvents, Pending, SaveOutcome, SessionStore, Sharing, SharingError,
-    Subscription,
+    Subscription, UseOutcome,
 };
 use mcpline_runtime::{WarningLimit, background, clock};
 use tokio::runtime::Handle;
@@ -266,6 +266,20 @@ impl SessionStore for Valkey {
             let session = id.to_owned();
             self.write(Operation::Remove { session }).await?;
             Ok(())
+        })
+    }
+
+    fn record_use<'a>(&'a self, key: &'a str, lifetime: Duration) -> Pending<'a, UseOutcome> {
+        Box::pin(async move {
+            let used = Operation::RecordUse {
+                key: key.to_owned(),
+                value: clock::token().into(),
+                lifetime,
+            };
+            Ok(match self.write(used).await? {
+                None => UseOutcome::First,
+                Some(_) => UseOutcome::Repeated,
+            })
         })
     }
 }

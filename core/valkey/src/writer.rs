@@ -201,6 +201,13 @@ impl Writer {
                 ScriptCall::new("remove", [keys.session(session), keys.index(session)])
                     .number(lifetime_ms(REMOVED_LIFETIME))
             }
+            Operation::RecordUse {
+                key,
+                value,
+                lifetime,
+            } => ScriptCall::new("save", [keys.used(key), keys.index(key)])
+                .bytes(value)
+                .number(lifetime_ms(*lifetime)),
             Operation::Append {
                 stream,
                 number,

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use mcpline::sharing::{LoggedEvents, SaveOutcome, Sharing};
+use mcpline::sharing::{LoggedEvents, SaveOutcome, Sharing, UseOutcome};
 
 use crate::scratch::{LIFETIME, Scratch, Subscriber, load, read, save, until};
 
@@ -83,6 +83,35 @@ async fn sessions_end_with_their_lifetime() {
     save(&a, "endless", "value", Duration::MAX).await;
     assert_eq!(load(&b, "short").await, None);
     assert!(load(&b, "endless").await.is_some());
+}
+
+#[tokio::test]
+async fn a_key_is_used_once_by_all_processes() {
+    let scratch = Scratch::new();
+    let processes = [(); 4].map(|()| scratch.share());
+    for number in 0..50 {
+        // A key may be that of a session.
+        let key = number.to_string();
+        save(&processes[0], &key, "value", LIFETIME).await;
+        let [a, b, c, d] = &processes;
+        let record_use = async |process: &Sharing| {
+            let used = process.sessions.record_use(&key, LIFETIME).await;
+            used.expect("records")
+        };
+        let (a, b, c, d) = tokio::join!(record_use(a), record_use(b), record_use(c), record_use(d));
+        let first = [a, b, c, d]
+            .iter()
+            .filter(|&&used| used == UseOutcome::First)
+            .count();
+        assert_eq!(first, 1);
+        assert!(load(&processes[1], &key).await.is_some());
+    }
+    let used = scratch.files("used");
+    assert_eq!(used.len(), 50);
+    assert!(
+        used.iter()
+            .all(|path| path.metadata().expect("a file").len() == 0)
+    );
 }
 
 #[tokio::test]

@@ -29,7 +29,7 @@ pub use log::{EventLog, LoggedEvents};
 pub use memory::MemorySharing;
 pub use request::{SharingReply, SharingRequest};
 pub(crate) use store::StoredSession;
-pub use store::{SaveOutcome, SessionStore};
+pub use store::{SaveOutcome, SessionStore, UseOutcome};
 
 /// The future of an operation on shared state.
 pub type Pending<'a, T> = Pin<Box<dyn Future<Output = Result<T, SharingError>> + Send + 'a>>;

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use mcpline_protocol::session::SessionState;
+use mcpline_runtime::clock;
 use serde::{Deserialize, Serialize};
 
 use super::{Pending, SharingError};
@@ -36,6 +37,23 @@ pub trait SessionStore: Send + Sync + 'static {
     /// Removes the session. Its id is never used again: a `save` of another process that arrives shortly afterwards, before
     /// that process has received that the session ended, should have no effect, and no conflict.
     fn remove<'a>(&'a self, id: &'a str) -> Pending<'a, ()>;
+
+    /// Records that something was used that may be used once, such as a DPoP proof (RFC 9449, section 11.1), and returns
+    /// whether it was used before. `key` is remembered for at least `lifetime`. Comparing and storing must be one step. Keys
+    /// differ from the ids of sessions, and are neither loaded nor removed.
+    ///
+    /// There may be one key for each request, so a store that removes sessions above a limit must not remove them for keys.
+    /// By default, keys are [saved](Self::save) as sessions are, with random values.
+    fn record_use<'a>(&'a self, key: &'a str, lifetime: Duration) -> Pending<'a, UseOutcome> {
+        Box::pin(async move {
+            // Unlike that of any other use, so that only a repetition of this operation is no conflict.
+            let value = Bytes::from(clock::token());
+            Ok(match self.save(key, value, Bytes::new(), lifetime).await? {
+                SaveOutcome::Saved => UseOutcome::First,
+                SaveOutcome::Conflict(_) => UseOutcome::Repeated,
+            })
+        })
+    }
 }
 
 /// Whether a session was saved.
@@ -46,6 +64,16 @@ pub enum SaveOutcome {
     Saved,
     /// Another process has changed it. This is stored, and stays.
     Conflict(Bytes),
+}
+
+/// Whether something that may be used once was used before.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[must_use]
+pub enum UseOutcome {
+    /// It was not used before.
+    First,
+    /// It was used before, in this process or another.
+    Repeated,
 }
 
 /// A session as stored.

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use mcpline::sharing::{LoggedEvents, SaveOutcome, Sharing};
+use mcpline::sharing::{LoggedEvents, SaveOutcome, Sharing, UseOutcome};
 use mcpline_valkey::Valkey;
 
 use crate::server::{LIFETIME, Server, Subscriber, options, until, until_loaded, until_read};
@@ -55,6 +55,41 @@ async fn a_session_is_found_by_other_processes_until_it_is_removed() {
     assert_eq!(loaded.as_deref(), Some(&b"second"[..]));
     b.sessions.remove("one").await.expect("removes");
     assert_eq!(a.sessions.load("one").await.expect("loads"), None);
+}
+
+#[tokio::test]
+async fn a_key_is_used_once_by_all_processes() {
+    let server = Server::start();
+    let (a, b) = (server.connect(), server.connect());
+    let record_use = async |process: &Sharing, key: &str, lifetime: Duration| {
+        let used = process.sessions.record_use(key, lifetime).await;
+        used.expect("records")
+    };
+    for number in 0..50 {
+        let key = number.to_string();
+        // The first two wait in the same queue.
+        let (one, two, three) = tokio::join!(
+            record_use(&a, &key, LIFETIME),
+            record_use(&a, &key, LIFETIME),
+            record_use(&b, &key, LIFETIME)
+        );
+        let first = [one, two, three]
+            .iter()
+            .filter(|&&used| used == UseOutcome::First)
+            .count();
+        assert_eq!(first, 1);
+    }
+    // A key may be that of a session.
+    assert_eq!(b.sessions.load("1").await.expect("loads"), None);
+    save(&a, "1", "value", LIFETIME).await;
+    assert_eq!(record_use(&b, "1", LIFETIME).await, UseOutcome::Repeated);
+    let short = Duration::from_millis(200);
+    assert_eq!(record_use(&a, "short", short).await, UseOutcome::First);
+    until("its lifetime is over", || async {
+        let used = record_use(&b, "short", LIFETIME).await;
+        (used == UseOutcome::First).then_some(())
+    })
+    .await;
 }
 
 #[tokio::test]

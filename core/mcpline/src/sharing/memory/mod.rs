@@ -4,6 +4,7 @@ mod sessions;
 mod streams;
 #[cfg(test)]
 mod tests;
+mod used_keys;
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -15,21 +16,24 @@ use mcpline_runtime::clock;
 use super::Pending;
 use super::bus::{Bus, Subscription};
 use super::log::{EventLog, LoggedEvents};
-use super::store::{SaveOutcome, SessionStore};
+use super::store::{SaveOutcome, SessionStore, UseOutcome};
 
 use sessions::SavedSessions;
 use streams::LoggedStreams;
+use used_keys::UsedKeys;
 
 type Receiver = Arc<dyn Fn(Bytes) + Send + Sync>;
 
 /// A [`SessionStore`], [`EventLog`] and [`Bus`] in the memory of one process.
 ///
 /// Sessions may take 64 MiB, and streams 128 MiB. Above that the oldest are dropped, and other processes no longer find
-/// them. A session's streams are dropped when it is removed or its lifetime is over.
+/// them. A session's streams are dropped when it is removed or its lifetime is over. 200,000 keys of what may be used once
+/// are remembered apart from sessions.
 #[derive(Default)]
 pub struct MemorySharing {
     sessions: Mutex<SavedSessions>,
     streams: Mutex<LoggedStreams>,
+    used: Mutex<UsedKeys>,
     receivers: Arc<Mutex<Receivers>>,
 }
 
@@ -78,6 +82,14 @@ impl SessionStore for MemorySharing {
             lock(&self.sessions).remove(id);
             lock(&self.streams).forget_session(id);
             Ok(())
+        })
+    }
+
+    fn record_use<'a>(&'a self, key: &'a str, lifetime: Duration) -> Pending<'a, UseOutcome> {
+        Box::pin(async move {
+            let now = clock::now();
+            let until = now.saturating_add(lifetime);
+            Ok(lock(&self.used).record(key, until, now))
         })
     }
 }

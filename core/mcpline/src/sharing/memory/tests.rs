@@ -2,13 +2,16 @@ use std::time::Duration;
 
 use bytes::Bytes;
 
-use crate::sharing::{EventLog, LoggedEvents, MemorySharing, SaveOutcome, SessionStore};
+use crate::sharing::{
+    EventLog, LoggedEvents, MemorySharing, SaveOutcome, SessionStore, UseOutcome,
+};
 
 use super::lock;
 use super::sessions::{MAX_SESSION_BYTES, SESSION_MEMORY_BYTES};
 use super::streams::{
     EVENT_MEMORY_BYTES, MAX_LOG_BYTES, MAX_STREAM_BYTES, MAX_STREAM_EVENTS, STREAM_MEMORY_BYTES,
 };
+use super::used_keys::MAX_USED_KEYS;
 
 const LIFETIME: Duration = Duration::from_secs(3_600);
 
@@ -70,6 +73,55 @@ async fn sessions_without_an_end_of_their_lifetime_are_kept() {
     save(&memory, "endless", Bytes::new(), Duration::MAX).await;
     tokio::time::advance(LIFETIME).await;
     assert!(memory.load("endless").await.expect("loads").is_some());
+}
+
+async fn record_use(memory: &MemorySharing, key: &str, lifetime: Duration) -> UseOutcome {
+    memory.record_use(key, lifetime).await.expect("records")
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_key_is_used_once_until_its_lifetime_is_over() {
+    let memory = MemorySharing::default();
+    // A key is no session.
+    save(&memory, "key", Bytes::new(), LIFETIME).await;
+    assert_eq!(
+        record_use(&memory, "key", LIFETIME).await,
+        UseOutcome::First
+    );
+    assert_eq!(
+        record_use(&memory, "other", LIFETIME / 2).await,
+        UseOutcome::First
+    );
+    tokio::time::advance(LIFETIME - Duration::from_secs(1)).await;
+    for _ in 0..2 {
+        // Which makes its lifetime no longer.
+        let repeated = record_use(&memory, "key", LIFETIME).await;
+        assert_eq!(repeated, UseOutcome::Repeated);
+    }
+    tokio::time::advance(Duration::from_secs(1)).await;
+    assert_eq!(
+        record_use(&memory, "key", LIFETIME).await,
+        UseOutcome::First
+    );
+    assert_eq!(lock(&memory.used).len(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn used_keys_have_a_limit_and_drop_no_sessions() {
+    let memory = MemorySharing::default();
+    save(&memory, "session", Bytes::new(), LIFETIME).await;
+    for number in 0..=MAX_USED_KEYS {
+        let key = number.to_string();
+        assert_eq!(record_use(&memory, &key, LIFETIME).await, UseOutcome::First);
+    }
+    assert_eq!(lock(&memory.used).len(), MAX_USED_KEYS);
+    assert!(memory.load("session").await.expect("loads").is_some());
+    // The one whose lifetime ends first: of these, the first by name.
+    assert_eq!(
+        record_use(&memory, "1", LIFETIME).await,
+        UseOutcome::Repeated
+    );
+    assert_eq!(record_use(&memory, "0", LIFETIME).await, UseOutcome::First);
 }
 
 #[tokio::test]
