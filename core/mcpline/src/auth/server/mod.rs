@@ -13,6 +13,7 @@ mod keys;
 mod proof_replay_cache;
 mod refused_tokens;
 mod resource_server;
+mod shared_proofs;
 #[cfg(test)]
 mod tests;
 mod token_cache;

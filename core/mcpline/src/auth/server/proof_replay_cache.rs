@@ -1,4 +1,4 @@
-//! Proofs of possession that were used: each is valid for one request (RFC 9449, section 11.1).
+//! Proofs of possession that this process has accepted: each is valid for one request (RFC 9449, section 11.1).
 
 use std::collections::{HashMap, HashSet};
 
@@ -9,13 +9,26 @@ use sha2::{Digest as _, Sha256};
 /// use no more of them than are left for all others: half if it is alone.
 const MAX_PROOFS: usize = 1_000_000;
 
+/// What identifies a proof: a digest of its id and its key.
+pub(super) type ProofDigest = [u8; 32];
+
+/// Returns the digest of the proof with this id, by the key with this thumbprint.
+pub(super) fn proof_digest(thumbprint: &str, id: &str) -> ProofDigest {
+    // Unambiguous, because thumbprints have a fixed length.
+    Sha256::new()
+        .chain_update(thumbprint)
+        .chain_update(id)
+        .finalize()
+        .into()
+}
+
 /// Used proofs, as remembered by this process only.
 pub(super) struct ProofReplayCache {
     /// Maximum number in one period.
     max: usize,
     /// Proofs of this period and of the previous one. A period lasts as long as a proof is valid.
-    lately: HashSet<[u8; 32]>,
-    before: HashSet<[u8; 32]>,
+    lately: HashSet<ProofDigest>,
+    before: HashSet<ProofDigest>,
     /// Number of proofs in `lately` by principal, as the digest of its name.
     counts: HashMap<[u8; 32], usize>,
     /// When the period of `lately` ends, in seconds since 1970.
@@ -52,8 +65,8 @@ impl ProofReplayCache {
     /// Uses a valid proof. `principal` is the owner of its token, who may have many keys.
     pub(super) fn record_use(
         &mut self,
-        id: &str,
-        (principal, thumbprint): (&str, &str),
+        proof: ProofDigest,
+        principal: &str,
         now: u64,
         skew: u64,
     ) -> Result<(), ProofRefusal> {
@@ -67,13 +80,7 @@ impl ProofReplayCache {
             self.counts = HashMap::new();
             self.turns = now + period;
         }
-        // Unambiguous, because thumbprints have a fixed length.
-        let key = Sha256::new()
-            .chain_update(thumbprint)
-            .chain_update(id)
-            .finalize()
-            .into();
-        if self.before.contains(&key) || self.lately.contains(&key) {
+        if self.before.contains(&proof) || self.lately.contains(&proof) {
             return Err(ProofRefusal::Replayed);
         }
         let left = self.max - self.lately.len();
@@ -81,7 +88,7 @@ impl ProofReplayCache {
         if self.counts.get(&principal).copied().unwrap_or(0) >= left {
             return Err(ProofRefusal::Full);
         }
-        self.lately.insert(key);
+        self.lately.insert(proof);
         *self.counts.entry(principal).or_default() += 1;
         Ok(())
     }
@@ -94,26 +101,41 @@ mod tests {
     #[test]
     fn refuses_a_used_proof_while_it_would_be_valid() {
         let mut proofs = ProofReplayCache::default();
-        assert_eq!(proofs.record_use("1", ("ann", "key"), 1_000, 5), Ok(()));
+        assert_eq!(
+            proofs.record_use(proof_digest("key", "1"), "ann", 1_000, 5),
+            Ok(())
+        );
         for now in 1_000..=1_070 {
             assert_eq!(
-                proofs.record_use("1", ("ann", "key"), now, 5),
+                proofs.record_use(proof_digest("key", "1"), "ann", now, 5),
                 Err(ProofRefusal::Replayed),
                 "{now}"
             );
         }
-        assert_eq!(proofs.record_use("1", ("ann", "yek"), 1_000, 5), Ok(()));
-        assert_eq!(proofs.record_use("2", ("ann", "key"), 1_000, 5), Ok(()));
+        assert_eq!(
+            proofs.record_use(proof_digest("yek", "1"), "ann", 1_000, 5),
+            Ok(())
+        );
+        assert_eq!(
+            proofs.record_use(proof_digest("key", "2"), "ann", 1_000, 5),
+            Ok(())
+        );
     }
 
     #[test]
     fn remembers_proofs_from_the_end_of_a_period_in_the_next_one() {
         let mut proofs = ProofReplayCache::default();
-        assert_eq!(proofs.record_use("first", ("ann", "key"), 1_000, 5), Ok(()));
-        assert_eq!(proofs.record_use("last", ("ann", "key"), 1_069, 5), Ok(()));
+        assert_eq!(
+            proofs.record_use(proof_digest("key", "first"), "ann", 1_000, 5),
+            Ok(())
+        );
+        assert_eq!(
+            proofs.record_use(proof_digest("key", "last"), "ann", 1_069, 5),
+            Ok(())
+        );
         for now in 1_070..=1_139 {
             assert_eq!(
-                proofs.record_use("last", ("ann", "key"), now, 5),
+                proofs.record_use(proof_digest("key", "last"), "ann", now, 5),
                 Err(ProofRefusal::Replayed),
                 "{now}"
             );
@@ -124,9 +146,18 @@ mod tests {
     #[test]
     fn forgets_proofs_that_can_no_longer_be_valid() {
         let mut proofs = ProofReplayCache::default();
-        assert_eq!(proofs.record_use("1", ("ann", "key"), 1_000, 5), Ok(()));
-        assert_eq!(proofs.record_use("2", ("ann", "key"), 5_000, 5), Ok(()));
-        assert_eq!(proofs.record_use("1", ("ann", "key"), 5_000, 5), Ok(()));
+        assert_eq!(
+            proofs.record_use(proof_digest("key", "1"), "ann", 1_000, 5),
+            Ok(())
+        );
+        assert_eq!(
+            proofs.record_use(proof_digest("key", "2"), "ann", 5_000, 5),
+            Ok(())
+        );
+        assert_eq!(
+            proofs.record_use(proof_digest("key", "1"), "ann", 5_000, 5),
+            Ok(())
+        );
         assert_eq!(proofs.lately.len(), 2);
         assert!(proofs.before.is_empty());
     }
@@ -138,7 +169,8 @@ mod tests {
             let mut shown = 0;
             for id in 0..100 {
                 let key = format!("{principal}-{keys}-{}", id % keys);
-                match proofs.record_use(&id.to_string(), (principal, &key), 1_000, 5) {
+                let proof = proof_digest(&key, &id.to_string());
+                match proofs.record_use(proof, principal, 1_000, 5) {
                     Ok(()) => shown += 1,
                     Err(refused) => assert_eq!(refused, ProofRefusal::Full),
                 }
@@ -152,7 +184,10 @@ mod tests {
         assert_eq!(show_all("ann", 1), 11);
         assert_eq!(proofs.lately.len(), 79);
         // In the next period it has room again.
-        assert_eq!(proofs.record_use("new", ("flood", "key"), 2_000, 5), Ok(()));
+        assert_eq!(
+            proofs.record_use(proof_digest("key", "new"), "flood", 2_000, 5),
+            Ok(())
+        );
         assert_eq!(proofs.counts.len(), 1);
     }
 }

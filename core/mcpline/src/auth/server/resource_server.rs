@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::future::Future;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use http::HeaderMap;
 use http::header::AUTHORIZATION;
@@ -19,6 +20,7 @@ use sha2::{Digest as _, Sha256};
 
 use crate::caller::Caller;
 use crate::quota::ClientQuota;
+use crate::sharing::SessionStore;
 
 use super::authorization_server_redirects::{
     AuthorizationEndpoint, AuthorizationServerRedirects, EndpointAnswer,
@@ -26,8 +28,9 @@ use super::authorization_server_redirects::{
 use super::builder::{ResourceServerBuilder, ScopeExpander, Verifier, VerifyError};
 use super::introspection::Introspector;
 use super::keys::KeyCache;
-use super::proof_replay_cache::{self, ProofReplayCache};
+use super::proof_replay_cache::{ProofRefusal, ProofReplayCache, proof_digest};
 use super::refused_tokens::RefusedTokens;
+use super::shared_proofs::record_shared_use;
 use super::token_cache::Digest;
 use super::token_refusal::TokenRefusal;
 use super::verified_tokens::{VerifiedToken, VerifiedTokens};
@@ -205,11 +208,12 @@ impl ResourceServer {
     }
 
     /// Verifies the request's token and removes it from the headers, because it is for this server only. `client` is
-    /// the client that the request comes from.
+    /// the client that the request comes from, and `store` what the processes of the service share, if they do.
     pub(crate) async fn admit(
         &self,
         parts: &mut Parts,
         client: &ClientQuota,
+        store: Option<&dyn SessionStore>,
     ) -> Result<Caller, TokenRefusal> {
         let (scheme, token) = token_of_headers(&parts.headers)?;
         let now = clock::unix_now();
@@ -219,7 +223,8 @@ impl ResourceServer {
             (Scheme::Dpop, TokenRefusal::InvalidToken(why)) => TokenRefusal::Unbound(why),
             (_, refused) => refused,
         })?;
-        self.check_possession(parts, scheme, &token, &authorized, now)?;
+        self.check_possession(parts, scheme, (&token, &authorized), now, store)
+            .await?;
         parts.headers.remove(AUTHORIZATION);
         parts.headers.remove(dpop::HEADER);
         if authorized.has_scopes(&self.policy.required) {
@@ -492,13 +497,13 @@ impl ResourceServer {
 
     /// Checks that the caller has the key that a token is bound to (RFC 9449, sections 4.3 and 7.1). Otherwise a bound
     /// token is refused, so that a stolen one is useless.
-    fn check_possession(
+    async fn check_possession(
         &self,
         parts: &Parts,
         scheme: Scheme,
-        token: &str,
-        authorized: &Caller,
+        (token, authorized): (&str, &Caller),
         now: u64,
+        store: Option<&dyn SessionStore>,
     ) -> Result<(), TokenRefusal> {
         let thumbprint = match (scheme, authorized.key_thumbprint()) {
             (Scheme::Bearer, None) if !self.policy.demands_proof => return Ok(()),
@@ -528,18 +533,40 @@ impl ResourceServer {
             self.is_request_url(url, parts.uri.path())
         })
         .map_err(|error| TokenRefusal::InvalidProof(error.to_string()))?;
-        let principal = authorized.principal();
-        let bound = (principal.as_str(), thumbprint);
-        let mut proofs = self.proofs.lock().unwrap_or_else(PoisonError::into_inner);
-        match proofs.record_use(&proof.id, bound, now, self.policy.skew) {
-            Ok(()) => Ok(()),
-            Err(proof_replay_cache::ProofRefusal::Replayed) => Err(TokenRefusal::InvalidProof(
-                "the DPoP proof was used before: send a new one with each request".into(),
-            )),
-            Err(proof_replay_cache::ProofRefusal::Full) => Err(TokenRefusal::Unavailable(
-                "too many DPoP proofs of one principal are remembered; try again later".into(),
-            )),
-        }
+        self.use_proof(&proof, thumbprint, &authorized.principal(), now, store)
+            .await
+            .map_err(|refused| match refused {
+                ProofRefusal::Replayed => TokenRefusal::InvalidProof(
+                    "the DPoP proof was used before: send a new one with each request".into(),
+                ),
+                ProofRefusal::Full => TokenRefusal::Unavailable(
+                    "too many DPoP proofs of one principal are remembered; try again later".into(),
+                ),
+            })
+    }
+
+    /// Uses a valid proof: in this process first, whose memory is fair to principals and costs nothing, and then in all.
+    async fn use_proof(
+        &self,
+        proof: &proof::VerifiedProof,
+        thumbprint: &str,
+        principal: &str,
+        now: u64,
+        store: Option<&dyn SessionStore>,
+    ) -> Result<(), ProofRefusal> {
+        let digest = proof_digest(thumbprint, &proof.id);
+        let skew = self.policy.skew;
+        self.proofs
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .record_use(digest, principal, now, skew)?;
+        let Some(store) = store else {
+            return Ok(());
+        };
+        // The clock of another process may be behind by as much as that of a client.
+        let left = proof.good_until.saturating_sub(now);
+        let lifetime = left.saturating_add(skew).saturating_add(1);
+        record_shared_use(store, &digest, Duration::from_secs(lifetime)).await
     }
 
     /// Whether a request for this path may have been sent to this URL. A router or proxy in front may have removed a

@@ -357,7 +357,10 @@ async fn removes_the_token_from_the_request() {
     let client = ClientTable::new(1.0, usize::MAX, usize::MAX).sole_client();
     for scheme in ["Bearer", "bearer", "BEARER "] {
         let mut parts = parts_with(scheme, &token);
-        let authorized = auth.admit(&mut parts, &client).await.expect("admitted");
+        let authorized = auth
+            .admit(&mut parts, &client, None)
+            .await
+            .expect("admitted");
         assert_eq!(authorized.subject(), Some("alice"));
         assert!(parts.headers.is_empty());
     }
@@ -368,7 +371,9 @@ async fn keeps_the_digest_of_a_token_but_not_the_token() {
     let (auth, token) = server_and_token();
     let client = ClientTable::new(1.0, usize::MAX, usize::MAX).sole_client();
     let mut parts = parts_with("Bearer", &token);
-    auth.admit(&mut parts, &client).await.expect("admitted");
+    auth.admit(&mut parts, &client, None)
+        .await
+        .expect("admitted");
     let digest = Sha256::digest(&token).into();
     let kept = auth.remembered.lock().expect("unpoisoned").get(&digest, 0);
     let kept = kept.expect("remembered").authorized.to_json();

@@ -20,6 +20,7 @@ use crate::auth::{AuthorizationEndpoint, EndpointAnswer, ResourceServer, TokenRe
 use crate::caller::Caller;
 use crate::quota::ClientQuota;
 use crate::server::Principal;
+use crate::sharing::Sharing;
 use crate::warning_limit::warn_limited;
 
 use super::caller::{add_challenge, note_principal, scope_challenge};
@@ -30,7 +31,7 @@ use super::service::{HttpService, empty, json, refusal};
 /// Identifies the caller of a request, and stores it in the request's extensions. Without authorization the caller is
 /// the one that a layer in front has stored there.
 ///
-/// `client` returns the client that the request comes from.
+/// `sharing` is what the processes of the service share, and `client` returns the client that the request comes from.
 ///
 /// # Errors
 ///
@@ -38,6 +39,7 @@ use super::service::{HttpService, empty, json, refusal};
 pub(super) async fn admit(
     options: &HttpOptions,
     parts: &mut Parts,
+    sharing: Option<&Sharing>,
     client: impl FnOnce(&Parts) -> Arc<ClientQuota>,
 ) -> Result<(), Response<Body>> {
     let Some(auth) = &options.auth else {
@@ -45,7 +47,7 @@ pub(super) async fn admit(
         return Ok(());
     };
     // Boxed, so that requests of servers without authorization stay small.
-    match Box::pin(admit_token(auth, parts, client(parts))).await {
+    match Box::pin(admit_token(auth, parts, sharing, client(parts))).await {
         Ok(authorized) => {
             parts.extensions.insert(Principal(authorized.principal()));
             parts.extensions.insert(authorized);
@@ -58,9 +60,11 @@ pub(super) async fn admit(
 async fn admit_token(
     auth: &ResourceServer,
     parts: &mut Parts,
+    sharing: Option<&Sharing>,
     client: Arc<ClientQuota>,
 ) -> Result<Caller, TokenRefusal> {
-    auth.admit(parts, &client).await
+    let store = sharing.map(|sharing| &*sharing.sessions);
+    auth.admit(parts, &client, store).await
 }
 
 /// Statuses as in every revision from 2025-03-26 on (`basic/authorization`, error handling).

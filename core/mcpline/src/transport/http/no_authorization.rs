@@ -8,6 +8,7 @@ use http::request::Parts;
 use mcpline_protocol::{Revision, Scopes};
 
 use crate::quota::ClientQuota;
+use crate::sharing::Sharing;
 
 use super::caller::{add_challenge, note_principal, scope_challenge};
 use super::options::HttpOptions;
@@ -53,6 +54,7 @@ impl Authorization {
 pub(super) async fn admit(
     _: &HttpOptions,
     parts: &mut Parts,
+    _: Option<&Sharing>,
     _: impl FnOnce(&Parts) -> Arc<ClientQuota>,
 ) -> Result<(), Response<Body>> {
     note_principal(parts);

@@ -256,9 +256,7 @@ impl HttpService {
             discard(body, DRAINED).await;
             return metrics::answer(&shared.server, &parts.method);
         }
-        let admitted =
-            authorization::admit(&shared.options, parts, |parts| self.client_of(parts)).await;
-        if let Err(response) = admitted {
+        if let Err(response) = self.admit(parts).await {
             discard(body, DRAINED).await;
             return response;
         }
@@ -344,8 +342,15 @@ impl HttpService {
     async fn admit_to_route(&self, parts: &mut Parts) -> Result<(), Response<Body>> {
         self.check_host(parts)
             .map_err(|refused| refused.response())?;
-        let options = &self.shared.options;
-        authorization::admit(options, parts, |parts| self.client_of(parts)).await
+        self.admit(parts).await
+    }
+
+    /// Identifies the caller of a request.
+    async fn admit(&self, parts: &mut Parts) -> Result<(), Response<Body>> {
+        let shared = &self.shared;
+        let sharing = shared.server.inner().settings.sharing.as_ref();
+        let client = |parts: &Parts| self.client_of(parts);
+        authorization::admit(&shared.options, parts, sharing, client).await
     }
 
     /// Checks that the request's host and origin are allowed.
