@@ -993,6 +993,9 @@ typedef struct {
      * step, for example a transaction. A session that was removed in the last minutes should stay removed: reply as if it was
      * stored.
      *
+     * If tokens are bound to keys (DPoP), each proof that was used is saved like a session, once, for some minutes. Its `id`
+     * begins with `proof-`.
+     *
      * `id` has at most 64 letters, digits, `-` and `_`. `lifetime_ms` is how long to keep the session at least; negative if it
      * does not end. A session in use is saved again before that time is over.
      */

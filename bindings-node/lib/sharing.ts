@@ -23,6 +23,9 @@ export interface SessionStore {
    * change nothing, and return what is stored. To compare and to store must be one step, for example a transaction. A session
    * that was removed shortly before, for example in the last 5 minutes, should stay removed: return nothing.
    *
+   * If tokens are bound to keys (DPoP), each proof that was used is saved like a session, once, for some minutes. Its id begins
+   * with `proof-`.
+   *
    * @param id At most 64 letters, digits, `-` and `_`.
    * @param replaces What this process has found or stored before.
    * @param lifetime How long to keep it at least, in milliseconds; `Infinity` if it does not end. A session in use is saved again

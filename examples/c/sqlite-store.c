@@ -26,6 +26,7 @@
 static const char *const SCHEMA =
     "PRAGMA journal_mode = WAL;"
     "CREATE TABLE IF NOT EXISTS sessions (id TEXT PRIMARY KEY, session BLOB, expires INTEGER);" /* NULL: removed */
+    "CREATE INDEX IF NOT EXISTS expiries ON sessions (expires);"
     "CREATE TABLE IF NOT EXISTS events (stream TEXT, number INTEGER, event BLOB, stored INTEGER,"
     " PRIMARY KEY (stream, number));"
     "CREATE TABLE IF NOT EXISTS ended (stream TEXT PRIMARY KEY, stored INTEGER);"

@@ -25,6 +25,7 @@ POLLING, KEPT, REMOVED = 0.02, 3_600, 300
 MAX_LIFETIME = 10 * 365 * 24 * 3_600
 SCHEMA = """
 CREATE TABLE IF NOT EXISTS sessions (id TEXT PRIMARY KEY, session BLOB, expires REAL);  -- NULL: removed
+CREATE INDEX IF NOT EXISTS expiries ON sessions (expires);
 CREATE TABLE IF NOT EXISTS events (stream TEXT, number INTEGER, event BLOB, stored REAL, PRIMARY KEY (stream, number));
 CREATE TABLE IF NOT EXISTS ended (stream TEXT PRIMARY KEY, stored REAL);
 CREATE TABLE IF NOT EXISTS messages (number INTEGER PRIMARY KEY AUTOINCREMENT, message BLOB, stored REAL);

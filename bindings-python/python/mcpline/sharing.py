@@ -49,6 +49,9 @@ class SessionStore(Protocol):
         transaction. A session that was removed shortly before, for example in the last 5 minutes, should stay removed:
         return `None`.
 
+        If tokens are bound to keys (DPoP), each proof that was used is saved like a session, once, for some minutes.
+        Its id begins with `proof-`.
+
         Args:
             id: The id: at most 64 letters, digits, `-` and `_`.
             session: The session.

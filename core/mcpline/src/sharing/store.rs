@@ -48,7 +48,8 @@ pub trait SessionStore: Send + Sync + 'static {
         Box::pin(async move {
             // Unlike that of any other use, so that only a repetition of this operation is no conflict.
             let value = Bytes::from(clock::token());
-            Ok(match self.save(key, value, Bytes::new(), lifetime).await? {
+            let saving = self.save(key, value.clone(), value, lifetime);
+            Ok(match saving.await? {
                 SaveOutcome::Saved => UseOutcome::First,
                 SaveOutcome::Conflict(_) => UseOutcome::Repeated,
             })

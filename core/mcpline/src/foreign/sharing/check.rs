@@ -184,6 +184,12 @@ const SESSIONS: &[Step] = &[
         Save(THIRD, FIRST, Some(SECOND)),
         "another process has changed the session",
     ),
+    step(
+        A,
+        "",
+        Save(THIRD, THIRD, Some(SECOND)),
+        "something else is stored under the id",
+    ),
     step(B, "", Load(Some(SECOND)), "the session after a conflict"),
     step(
         A,

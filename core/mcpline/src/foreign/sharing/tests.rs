@@ -2,7 +2,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use crate::server::{Call, HandlerError, Reply};
-use crate::sharing::MemorySharing;
+use crate::sharing::{MemorySharing, UseOutcome};
 
 use super::limits::{
     MAX_MESSAGE_AGE, MAX_MESSAGE_BYTES, MAX_REASON_BYTES, MAX_RETRY_DELAY, MAX_RUNNING_READS,
@@ -190,6 +190,22 @@ impl FromText for Bytes {
     fn from_static_str(text: &'static str) -> Self {
         Self::from_static(text.as_bytes())
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_key_is_used_once_by_the_processes_of_a_store() {
+    let store = Arc::new(Store::default());
+    let [a, b] = [(); 2].map(|()| Process::start(&store));
+    let _guards = [a.enter(), b.enter()];
+    let record_use = async |process: &Process| {
+        let used = process.sharing.record_use("proof-one", LIFETIME).await;
+        used.expect("records")
+    };
+    assert_eq!(record_use(&a).await, UseOutcome::First);
+    for process in [&b, &a] {
+        assert_eq!(record_use(process).await, UseOutcome::Repeated);
+    }
+    assert_eq!(store.count("sessions.save"), 3);
 }
 
 /// Subscribes, and returns what is received.

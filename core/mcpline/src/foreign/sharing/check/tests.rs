@@ -223,6 +223,20 @@ const FAULTS: &[(&str, &str, Fault)] = &[
         },
     ),
     (
+        "sessions.save",
+        "something else is stored under the id: expected \"{\\\"name\\\":\\\"zwölf\\\"}\", got nothing",
+        |_, request| {
+            let SharingRequest::Save {
+                session, replaces, ..
+            } = request
+            else {
+                return None;
+            };
+            let is_new = session == "{}" && replaces == "{}";
+            is_new.then_some(Ok(SharingReply::Done))
+        },
+    ),
+    (
         "sessions.load",
         "an id that was never saved: expected nothing, got \"\"",
         |_, request| {
