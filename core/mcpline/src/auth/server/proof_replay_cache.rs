@@ -71,14 +71,14 @@ impl ProofReplayCache {
         skew: u64,
     ) -> Result<(), ProofRefusal> {
         // A proof is accepted from `skew` before its time until a minute and `skew` after it.
-        let period = MAX_AGE + 2 * skew + 1;
-        if now >= self.turns + period {
+        let period = skew.saturating_mul(2).saturating_add(MAX_AGE + 1);
+        if now >= self.turns.saturating_add(period) {
             self.lately.clear();
         }
         if now >= self.turns {
             self.before = std::mem::take(&mut self.lately);
             self.counts = HashMap::new();
-            self.turns = now + period;
+            self.turns = now.saturating_add(period);
         }
         if self.before.contains(&proof) || self.lately.contains(&proof) {
             return Err(ProofRefusal::Replayed);
@@ -141,6 +141,16 @@ mod tests {
             );
         }
         assert!(proofs.lately.len() + proofs.before.len() <= 2);
+    }
+
+    #[test]
+    fn a_skew_without_a_limit_keeps_every_proof() {
+        let mut proofs = ProofReplayCache::default();
+        for (id, now) in [("1", 1_000), ("2", u64::MAX - 1)] {
+            let proof = proof_digest("key", id);
+            assert_eq!(proofs.record_use(proof, "ann", now, u64::MAX), Ok(()));
+        }
+        assert_eq!(proofs.lately.len(), 2);
     }
 
     #[test]
