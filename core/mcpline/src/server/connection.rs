@@ -1063,6 +1063,11 @@ impl Connection {
         self.change_state(|session| session.adopt(state));
     }
 
+    /// Takes over the state of this session that the store has.
+    pub(crate) fn adopt_stored(self: &Arc<Self>, stored: &SessionState) {
+        self.change_state(|session| session.adopt_stored(stored));
+    }
+
     /// Merges the changes of this process that are not saved with the state that the store has.
     pub(crate) fn merge_stored(self: &Arc<Self>, stored: &SessionState) {
         self.change_state(|session| session.merge_stored(stored));

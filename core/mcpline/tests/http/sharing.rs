@@ -361,6 +361,31 @@ async fn a_session_outlives_the_process_that_began_it() {
     assert_eq!(answer["result"]["content"][0]["text"], "done");
 }
 
+#[tokio::test(start_paused = true)]
+async fn a_session_in_use_lives_on_though_each_request_reaches_another_process() {
+    let sharing = Sharing::in_memory();
+    let idle_timeout = Duration::from_secs(60);
+    let start = || {
+        let mut options = HttpOptions::default();
+        options.session_idle_timeout = idle_timeout;
+        Process::start_with(&sharing, options)
+    };
+    let first = start();
+    let id = first.begin().await;
+    first
+        .post(&id, notification("notifications/initialized", json!({})))
+        .await;
+    let mut others = Vec::new();
+    // Longer than the lifetime in the store that the first process asked for.
+    for request in 1..8 {
+        tokio::time::sleep(idle_timeout / 2).await;
+        let process = start();
+        let answer = process.post(&id, call(request, "plain")).await;
+        assert_eq!(answer.status(), StatusCode::OK, "request {request}");
+        others.push(process);
+    }
+}
+
 /// A store that cannot be reached.
 struct Unreachable;
 
@@ -1079,13 +1104,14 @@ async fn end_while_it_is_saved(a: &Process, b: &Process, store: &Counting, id: &
 async fn a_session_that_ends_while_it_is_saved_does_not_come_back() {
     for ends_elsewhere in [false, true] {
         let mut sharing = Sharing::in_memory();
-        // The handshake and the notification that it is complete.
-        let store = Counting::wrap(&mut sharing, 2);
+        // The handshake, the notification that it is complete, and the renewal by the process that takes the session over.
+        let store = Counting::wrap(&mut sharing, 3);
         let [a, b, c] = [(); 3].map(|()| Process::start(&sharing));
         let id = a.begin().await;
         a.post(&id, notification("notifications/initialized", json!({})))
             .await;
         b.post(&id, call(1, "plain")).await;
+        settle().await;
         let ending = if ends_elsewhere { &b } else { &a };
         end_while_it_is_saved(&a, ending, &store, &id).await;
         for process in [&a, &b, &c] {

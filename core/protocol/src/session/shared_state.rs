@@ -2,6 +2,10 @@
 //!
 //! A process makes its changes on top of a state that others have too, the *base*. It keeps the base until the changes are
 //! saved. A state of another process is then merged: to it are applied the differences between the base and the own state.
+//!
+//! Two processes that change the same base publish different states of one version, and a third process keeps the one that
+//! arrives first. The process that finds the other one's state in the store publishes the merged state under a newer version,
+//! and a state from the store replaces one of its version.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -53,8 +57,10 @@ impl SessionState {
     /// Applies the changes from `base` to this state to that of another process, and counts the result as a change of both.
     ///
     /// The other state may have missed changes in the base. What is only known to be missing there stays.
+    ///
+    /// Other processes may have this state, and must not take the result for one that they have.
     fn merged_into(&self, theirs: &Self, base: &Self) -> Self {
-        let is_behind = theirs.version <= base.version;
+        let is_behind = theirs.version < base.version;
         let log_level = match self.log_level == base.log_level && !is_behind {
             true => theirs.log_level,
             false => self.log_level,
@@ -75,10 +81,11 @@ impl SessionState {
             peer: self.peer.clone().or_else(|| theirs.peer.clone()),
             log_level,
             subscribed: subscribed.into_iter().cloned().collect(),
-            version: theirs.version,
+            version: self.version.max(theirs.version),
         };
-        if !merged.has_content_of(theirs) {
-            merged.version = self.version.max(theirs.version).saturating_add(1);
+        let is_rival = self.version >= theirs.version && !self.has_content_of(theirs);
+        if is_rival || !merged.has_content_of(theirs) {
+            merged.version = merged.version.saturating_add(1);
         }
         merged
     }
@@ -138,6 +145,23 @@ impl<C, A> ServerSession<C, A> {
         if state.version <= known && known > 0 {
             return Vec::new();
         }
+        self.take_over(state)
+    }
+
+    /// Takes over the state that the store has, as [`adopt`](Self::adopt) does, also if it is another one of the same version: two
+    /// processes have made changes at the same time, and only one of them has saved its change.
+    pub fn adopt_stored(&mut self, stored: &SessionState) -> Vec<Outgoing> {
+        let is_rival = match self.shared_base() {
+            Some(base) => base.version == stored.version && !base.has_content_of(stored),
+            None => self.state_version == stored.version && !self.state().has_content_of(stored),
+        };
+        match is_rival {
+            true => self.take_over(stored),
+            false => self.adopt(stored),
+        }
+    }
+
+    fn take_over(&mut self, state: &SessionState) -> Vec<Outgoing> {
         match self.shared_base.take() {
             None => self.replace_state(state),
             Some(base) => self.merge(state, &base),
@@ -278,6 +302,67 @@ mod tests {
         there.note_saved(&theirs);
         let _ = there.adopt(&merged);
         assert_eq!(there.state(), merged);
+    }
+
+    /// Two processes change the same state at the same time, one of them without an effect: both publish version 6. Returns the
+    /// state that is saved first, and the other process.
+    fn rivals(base: &SessionState) -> (SessionState, Session) {
+        let saved = change(&mut process_with(base), |session| {
+            session.log_level = Some(LoggingLevel::Error);
+        });
+        let mut second = process_with(base);
+        unsubscribe(&mut second, "unknown");
+        assert_eq!(second.state().version, saved.version);
+        (saved, second)
+    }
+
+    #[test]
+    fn a_merged_state_replaces_both_states_that_it_is_made_of() {
+        let base = state(&["a"], 5);
+        let (saved, mut second) = rivals(&base);
+        let mut third = process_with(&base);
+        for published in [&second.state(), &saved] {
+            assert!(third.adopt(published).is_empty());
+        }
+        assert_eq!(third.state().log_level, None, "the first of both stays");
+        let _ = second.merge_stored(&saved);
+        assert!(second.shared_base().is_some(), "it has to be saved");
+        let _ = third.adopt(&second.state());
+        assert_eq!(third.state().log_level, Some(LoggingLevel::Error));
+    }
+
+    #[test]
+    fn a_merged_state_stays_newer_when_the_store_has_what_the_bus_brought() {
+        let base = state(&["a"], 5);
+        let (saved, mut second) = rivals(&base);
+        let published = second.state();
+        let _ = second.adopt(&saved);
+        let _ = second.merge_stored(&saved);
+        assert!(second.state().version > published.version);
+        assert_eq!(second.shared_base(), Some(&saved));
+    }
+
+    #[test]
+    fn a_stored_state_replaces_another_one_of_its_version() {
+        let base = state(&["a"], 5);
+        let (saved, second) = rivals(&base);
+        let mut third = process_with(&base);
+        let _ = third.adopt(&second.state());
+        let _ = third.adopt_stored(&saved);
+        assert_eq!(third.state(), saved);
+        // With a change that is not saved yet.
+        let mut third = process_with(&base);
+        let _ = third.adopt(&second.state());
+        subscribe(&mut third, "b");
+        let _ = third.adopt_stored(&saved);
+        assert_eq!(third.state().subscribed, ["a", "b"]);
+        assert_eq!(third.state().log_level, Some(LoggingLevel::Error));
+        // The store found them to be different.
+        let mut third = process_with(&base);
+        let _ = third.adopt(&second.state());
+        subscribe(&mut third, "b");
+        let _ = third.merge_stored(&saved);
+        assert_eq!(third.state().log_level, Some(LoggingLevel::Error));
     }
 
     #[test]

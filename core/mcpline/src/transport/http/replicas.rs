@@ -170,7 +170,7 @@ impl Replicas {
             Err(error) => Err(error),
         };
         match stored {
-            Ok(stored) => session.connection.adopt(&stored.state),
+            Ok(stored) => session.connection.adopt_stored(&stored.state),
             Err(error) => warn_limited!(%error, "the session store failed"),
         }
     }
@@ -249,6 +249,20 @@ impl Replicas {
         });
     }
 
+    /// Saves a session that was just loaded again, so that its lifetime begins anew: if each of its requests reaches another one
+    /// of many processes, no process sees it in use when the time to [renew](Self::renew) it has come.
+    fn renew_loaded(session: &Arc<Session>) {
+        let session = session.clone();
+        let runtime = session.connection.runtime().clone();
+        background::spawn(&runtime, async move {
+            if let Some(sessions) = session.sessions()
+                && let Some(replicas) = sessions.replicas()
+            {
+                replicas.save(&session).await;
+            }
+        });
+    }
+
     /// Ends a session in other processes, and in lookups and continued streams of this one. Returns the future that removes it
     /// from the store.
     pub(super) fn forget(&self, session: &Session) -> impl Future<Output = ()> + Send + use<> {
@@ -321,6 +335,7 @@ impl Replicas {
         self.exchange.publish(&BusEvent::TakenOver {
             session: session.shared_key().to_owned(),
         });
+        Self::renew_loaded(&session);
         Ok(Some(session))
     }
 
