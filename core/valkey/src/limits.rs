@@ -9,6 +9,10 @@ use mcpline_protocol::session::Rate;
 /// largest messages that a server accepts by default, or half a minute without Valkey at 1 MB/s of events.
 pub(crate) const MAX_QUEUED_BYTES: usize = 32 * 1024 * 1024;
 
+/// Uses that wait in this process to be recorded. A request waits half a second for its own, which are 20,000 a second; more would
+/// delay changes of sessions.
+pub(crate) const MAX_QUEUED_USES: usize = 10_000;
+
 /// Memory of a queued operation besides its message: the names of its session and stream, and its entry.
 pub(crate) const ENTRY_BYTES: usize = 256;
 

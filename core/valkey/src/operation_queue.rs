@@ -12,7 +12,7 @@ use crate::failure::Failure;
 use crate::keys;
 use crate::limits::{
     ENTRY_BYTES, MAX_BATCH_BYTES, MAX_BATCH_OPERATIONS, MAX_BUS_MESSAGE_BYTES, MAX_QUEUED_BYTES,
-    MAX_REPLACED, WARNINGS,
+    MAX_QUEUED_USES, MAX_REPLACED, WARNINGS,
 };
 
 /// An operation that writes.
@@ -168,9 +168,11 @@ struct State {
     sessions: BTreeMap<u64, Entry>,
     /// The numbers in `sessions`.
     by_session: HashMap<String, u64>,
-    /// Events, messages and uses. They are dropped first: clients have received the events from this process, and messages and uses
-    /// are less than the state of sessions.
+    /// Events and messages. They are dropped before sessions: clients have received the events from this process, and messages are
+    /// less than the state of sessions.
     events: VecDeque<Entry>,
+    /// Uses. They are dropped before all others, and whenever writing fails: their requests go on without them.
+    uses: VecDeque<Entry>,
     /// The number of the next operation.
     next: u64,
     /// Bytes of the entries, and of the batch that was taken last.
@@ -217,12 +219,20 @@ impl Queue {
     }
 
     /// Adds an operation and waits for its outcome, but not while writing fails: then the operation is done later, and
-    /// the failure is returned at once.
+    /// the failure is returned at once. A use is not done later.
     pub(crate) async fn push_and_wait(&self, operation: Operation, timeout: Duration) -> Written {
         let (waiter, outcome) = oneshot::channel();
         let (failure, dropped) = {
             let mut state = self.lock();
             let failure = state.failure.clone();
+            if matches!(operation, Operation::RecordUse { .. }) {
+                if let Some(failure) = failure {
+                    return Err(failure);
+                }
+                if state.uses.len() >= MAX_QUEUED_USES {
+                    return Err(Failure::Overflow);
+                }
+            }
             let waiters = failure.is_none().then_some(waiter).into_iter().collect();
             let dropped = state.push(operation, waiters);
             (failure, dropped)
@@ -271,6 +281,10 @@ impl Queue {
             let state = &mut *state;
             for entry in state.sessions.values_mut().chain(&mut state.events) {
                 entry.report(&failed);
+            }
+            for mut entry in state.uses.drain(..) {
+                entry.report(&failed);
+                state.bytes -= entry.operation.bytes();
             }
         }
         state.failure = failure;
@@ -351,7 +365,11 @@ impl State {
         };
         let Some(session) = replaces else {
             self.bytes += operation.bytes();
-            self.events.push_back(Entry {
+            let queue = match &operation {
+                Operation::RecordUse { .. } => &mut self.uses,
+                _ => &mut self.events,
+            };
+            queue.push_back(Entry {
                 operation,
                 number,
                 timeouts: 0,
@@ -397,17 +415,21 @@ impl State {
             self.sessions.insert(entry.number, entry);
         } else {
             self.bytes += entry.operation.bytes();
-            self.events.push_front(entry);
+            match &entry.operation {
+                Operation::RecordUse { .. } => self.uses.push_front(entry),
+                _ => self.events.push_front(entry),
+            }
         }
     }
 
     fn shrink(&mut self) -> usize {
         let mut dropped = 0;
-        while self.bytes > MAX_QUEUED_BYTES && self.sessions.len() + self.events.len() > 1 {
-            let oldest = match self.events.pop_front() {
-                Some(oldest) => Some(oldest),
-                None => self.pop_session(),
-            };
+        while self.bytes > MAX_QUEUED_BYTES && self.len() > 1 {
+            let oldest = self
+                .uses
+                .pop_front()
+                .or_else(|| self.events.pop_front())
+                .or_else(|| self.pop_session());
             let Some(mut oldest) = oldest else { break };
             self.bytes -= oldest.operation.bytes();
             oldest.report(&Err(Failure::Overflow));
@@ -424,36 +446,38 @@ impl State {
         Some(entry)
     }
 
-    /// Whether the oldest entry is among `sessions`; `None` if there is no entry.
-    fn is_session_next(&self) -> Option<bool> {
-        let session = self.sessions.first_key_value().map(|(number, _)| *number);
-        let event = self.events.front().map(|entry| entry.number);
-        match (session, event) {
-            (Some(session), Some(event)) => Some(session < event),
-            (Some(_), None) => Some(true),
-            (None, Some(_)) => Some(false),
-            (None, None) => None,
+    fn len(&self) -> usize {
+        self.sessions.len() + self.events.len() + self.uses.len()
+    }
+
+    /// Returns the oldest entry.
+    fn oldest(&self) -> Option<&Entry> {
+        let session = self.sessions.first_key_value().map(|(_, entry)| entry);
+        let others = [self.events.front(), self.uses.front()];
+        let entries = others.into_iter().chain([session]).flatten();
+        entries.min_by_key(|entry| entry.number)
+    }
+
+    /// Removes the oldest entry.
+    fn pop_oldest(&mut self) -> Option<Entry> {
+        match self.oldest()?.operation {
+            Operation::Save { .. } | Operation::Remove { .. } => self.pop_session(),
+            Operation::RecordUse { .. } => self.uses.pop_front(),
+            _ => self.events.pop_front(),
         }
     }
 
     fn take(&mut self) -> Vec<Entry> {
         let mut batch: Vec<Entry> = Vec::new();
         while batch.len() < MAX_BATCH_OPERATIONS
-            && let Some(is_session) = self.is_session_next()
+            && let Some(oldest) = self.oldest()
         {
-            let next = match is_session {
-                true => self.sessions.first_key_value().map(|(_, entry)| entry),
-                false => self.events.front(),
-            };
-            let bytes = next.map_or(0, |entry| entry.operation.bytes());
+            let bytes = oldest.operation.bytes();
             if !batch.is_empty() && self.taken + bytes > MAX_BATCH_BYTES {
                 break;
             }
             self.taken += bytes;
-            batch.extend(match is_session {
-                true => self.pop_session(),
-                false => self.events.pop_front(),
-            });
+            batch.extend(self.pop_oldest());
         }
         batch
     }
@@ -599,15 +623,53 @@ mod tests {
         assert_eq!(saved, Ok(None));
     }
 
+    fn record_use(key: &str, value: &'static str) -> Operation {
+        Operation::RecordUse {
+            key: key.to_owned(),
+            value: Bytes::from_static(value.as_bytes()),
+            lifetime: LIFETIME,
+        }
+    }
+
+    #[tokio::test]
+    async fn uses_are_not_queued_while_writing_fails() {
+        let queue = Queue::default();
+        let waits = queue.push_and_wait(record_use("one", "first"), Duration::MAX);
+        let fails = async {
+            let batch = queue.take().await.expect("a batch");
+            queue.push(large(1));
+            queue.finish_batch(batch, Some(Failure::Overflow));
+        };
+        let (used, ()) = tokio::join!(waits, fails);
+        assert_eq!(used, Err(Failure::Overflow));
+        let used = queue.push_and_wait(record_use("two", "first"), Duration::MAX);
+        assert_eq!(used.await, Err(Failure::Overflow));
+        assert_eq!(queue.bytes(), LARGE + ENTRY_BYTES);
+        assert_eq!(drain(&queue).await, [1]);
+    }
+
+    #[tokio::test]
+    async fn uses_have_a_limit_and_are_dropped_before_events() {
+        let queue = Queue::default();
+        queue.push(large(0));
+        for number in 0..MAX_QUEUED_USES {
+            queue.push(record_use(&number.to_string(), "first"));
+        }
+        let used = queue.push_and_wait(record_use("one", "first"), Duration::MAX);
+        assert_eq!(used.await, Err(Failure::Overflow));
+        let fitting = (MAX_QUEUED_BYTES / (LARGE + ENTRY_BYTES)) as u64;
+        for number in 1..fitting {
+            queue.push(large(number));
+        }
+        let numbers = drain(&queue).await;
+        let events: Vec<_> = numbers.into_iter().filter(|it| *it != u64::MAX).collect();
+        assert_eq!(events, (0..fitting).collect::<Vec<_>>());
+    }
+
     #[tokio::test]
     async fn uses_of_one_key_are_not_merged_and_keep_their_order_when_sent_again() {
         let queue = Queue::default();
-        let record_use = |value: &'static str| Operation::RecordUse {
-            key: "one".to_owned(),
-            value: Bytes::from_static(value.as_bytes()),
-            lifetime: LIFETIME,
-        };
-        let (first, second) = (record_use("first"), record_use("second"));
+        let (first, second) = (record_use("one", "first"), record_use("one", "second"));
         let writing = async {
             let batch = queue.take().await.expect("a batch");
             queue.finish_batch(batch, None);
