@@ -53,12 +53,12 @@ impl MemoryLink {
                 }
             }
             receiving.close();
-            server.inner().wait_for_records().await;
             sink.ended(if running.stop.is_stopped() {
                 ClientError::Closed
             } else {
                 ClientError::lost("the server closed its end")
             });
+            server.inner().wait_for_records().await;
         });
         Arc::new(Self { memory, closing })
     }

@@ -697,7 +697,10 @@ impl Connection {
             _ => RequestOutcome::Ok,
         };
         // After the response; that of a dispatched request is in its handle.
-        let _recorded = log.map(|log| RecordOnDrop(Some(log), outcome));
+        let _recorded = log.map(|mut log| {
+            log.await_record();
+            RecordOnDrop(Some(log), outcome)
+        });
         match received {
             ReceiveOutcome::Request(admitted) => {
                 if let Some(span) = span.as_ref().filter(|span| span.has_contents()) {

@@ -121,8 +121,9 @@ fn spawn(call: Call, mut answer: HandlerFuture, scope: SpanScope) {
             Ok(()) = cancelled => return,
             outcome = std::future::poll_fn(|cx| scope.in_scope(|| poll_caught(&mut answer, cx))) => outcome,
         };
-        // The client may end the connection as soon as it has the response, and the span of the request ends with them.
-        drop((answer, scope));
+        // Before the response, because the span of the request ends with them, and the client may end the connection as soon as it
+        // has the response. A destructor that panics does not change the outcome.
+        let _ = std::panic::catch_unwind(AssertUnwindSafe(|| drop((answer, scope))));
         call.reply(outcome);
     });
 }

@@ -316,8 +316,11 @@ impl RequestSpan {
 
     /// Keeps `pending` until the span has ended.
     pub(super) fn await_end(&self, pending: PendingRecord) {
-        // A request is answered once.
-        let _ = self.pending.set(pending);
+        // Another language ends its own span when the request is recorded.
+        if !self.scope.span().is_disabled() {
+            // A request is answered once.
+            let _ = self.pending.set(pending);
+        }
     }
 
     /// Ends the span.

@@ -14,6 +14,7 @@ use mcpline::transport::http::{HttpOptions, HttpService};
 use mcpline::{Context, Server, foreign};
 use serde_json::json;
 use tokio::time::Instant;
+use tracing::subscriber::NoSubscriber;
 
 /// Answers on a thread of its own, as a handler of another runtime does, and returns when the response is written.
 struct AnswersElsewhere {
@@ -84,7 +85,9 @@ async fn a_shutdown_waits_for_the_record_of_an_answered_request() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_handler_that_keeps_its_context_delays_a_shutdown_for_a_bounded_time() {
+async fn a_handler_that_keeps_its_context_delays_no_shutdown_if_another_language_traces_it() {
+    // Other tests of this program record spans.
+    let _unrecorded = tracing::subscriber::set_default(NoSubscriber::default());
     let kept: Arc<Mutex<Option<Context>>> = Arc::default();
     let keeps = kept.clone();
     let server = Server::new("recorded", "1").tool("keeps", "", move |_: Nothing, ctx: Context| {
@@ -94,12 +97,9 @@ async fn a_handler_that_keeps_its_context_delays_a_shutdown_for_a_bounded_time()
     foreign::trace_requests(&server, |_| {});
     let service = server.http_service(HttpOptions::default());
     answer(&service, "keeps").await;
+    assert!(kept.lock().expect("not poisoned").is_some());
     let began = Instant::now();
     service.shut_down(Duration::from_secs(10)).await;
-    assert!(began.elapsed() > Duration::from_millis(400));
-    assert!(began.elapsed() < Duration::from_secs(1));
-    drop(kept.lock().expect("not poisoned").take());
-    let began = Instant::now();
-    service.shut_down(Duration::from_secs(10)).await;
-    assert!(began.elapsed() < Duration::from_millis(100));
+    let took = began.elapsed();
+    assert!(took < Duration::from_millis(100), "{took:?}");
 }

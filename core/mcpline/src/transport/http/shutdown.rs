@@ -103,6 +103,9 @@ impl HttpService {
     /// may finish within [`Settings::shutdown_timeout`](crate::Settings::shutdown_timeout); then they are answered with
     /// [`ErrorCode::SHUTTING_DOWN`](crate::protocol::ErrorCode::SHUTTING_DOWN).
     ///
+    /// A program that exports spans or flushes a log of requests when the HTTP server has ended calls
+    /// [`shut_down`](Self::shut_down) before, which waits until the last requests are recorded.
+    ///
     /// ```no_run
     /// use axum::Router;
     /// use mcpline::Server;
