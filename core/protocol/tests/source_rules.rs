@@ -59,6 +59,11 @@ const CLOSED: &[(&str, &str, &str)] = &[
         "a change is saved, or it is not",
     ),
     (
+        "mcpline/src/sharing/store.rs",
+        "UseOutcome",
+        "a use is the first one or not",
+    ),
+    (
         "mcpline/src/traffic/mod.rs",
         "Direction",
         "a message has no third direction",

@@ -13,7 +13,7 @@ use super::{Pending, SharingError};
 ///
 /// Sessions are JSON that only mcpline reads: the client's name, capabilities and revision, its principal, its log
 /// level and subscriptions. Anyone who can read the store can take a session over: keep it as private as the ids
-/// themselves.
+/// themselves. Values of keys that were [used](SessionStore::record_use) are JSON strings.
 ///
 /// An error of the store fails no request: the process logs a warning and continues with its own state.
 pub trait SessionStore: Send + Sync + 'static {
@@ -47,7 +47,7 @@ pub trait SessionStore: Send + Sync + 'static {
     fn record_use<'a>(&'a self, key: &'a str, lifetime: Duration) -> Pending<'a, UseOutcome> {
         Box::pin(async move {
             // Unlike that of any other use, so that only a repetition of this operation is no conflict.
-            let value = Bytes::from(clock::token());
+            let value = Bytes::from(format!("\"{}\"", clock::token()));
             let saving = self.save(key, value.clone(), value, lifetime);
             Ok(match saving.await? {
                 SaveOutcome::Saved => UseOutcome::First,
