@@ -1,5 +1,7 @@
 //! Runs of the simulation: they depend on the seed alone, and find planted faults.
 
+#![cfg(target_os = "linux")]
+
 use std::process::{Command, Output};
 
 fn simulate(arguments: &[&str]) -> Output {
@@ -20,12 +22,19 @@ const SMALL: [&str; 4] = ["--sessions", "40", "--steps", "4"];
 fn the_same_seed_gives_the_same_trace() {
     let run = |seed: &str| {
         let output = simulate(&[&["--seed", seed][..], &SMALL].concat());
-        lines(&output)
+        if String::from_utf8_lossy(&output.stderr).contains("addresses are random") {
+            return None;
+        }
+        Some(lines(&output))
     };
-    let first = run("7");
+    let Some(first) = run("7") else {
+        eprintln!("left out: this system, such as a container, does not allow fixed addresses");
+        return;
+    };
     assert!(first[0].starts_with("seed 7: trace "), "{first:?}");
-    assert_eq!(first, run("7"));
-    assert_ne!(first[0].split(',').next(), run("8")[0].split(',').next());
+    assert_eq!(Some(&first), run("7").as_ref());
+    let other = run("8").expect("fixed addresses");
+    assert_ne!(first[0].split(',').next(), other[0].split(',').next());
 }
 
 /// Checks that one of the first ten seeds finds a planted fault.
