@@ -6,7 +6,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use crate::support::Nothing;
-use crate::support::requests::{body, call, events, initialize, request};
+use crate::support::http_sessions::{self, next_events, next_message, remaining_messages, settle};
+use crate::support::requests::{body, call, request};
 use bytes::Bytes;
 use http::{Method, Response, StatusCode};
 use mcpline::protocol::ErrorCode;
@@ -69,11 +70,7 @@ impl Process {
     }
 
     async fn send(&self, method: Method, session: &str, body: Value) -> Response<Body> {
-        let headers = [
-            ("mcp-session-id", session),
-            ("mcp-protocol-version", "2025-11-25"),
-        ];
-        self.service.handle(request(method, &headers, body)).await
+        http_sessions::send(&self.service, method, session, body).await
     }
 
     async fn post(&self, session: &str, body: Value) -> Response<Body> {
@@ -109,14 +106,7 @@ impl Process {
 
     /// Performs a handshake; returns the session's id.
     async fn begin(&self, revision: &str) -> String {
-        let mut hello = initialize(revision);
-        hello["params"]["capabilities"] = match revision {
-            "2025-11-25" => json!({"elicitation": {}}),
-            _ => json!({}),
-        };
-        let response = self.service.handle(request(Method::POST, &[], hello)).await;
-        let id = response.headers()["mcp-session-id"].to_str();
-        let id = id.expect("visible ASCII").to_owned();
+        let id = http_sessions::initialized(&self.service, revision).await;
         let ready = json!({"jsonrpc": "2.0", "method": "notifications/initialized"});
         let headers = [("mcp-session-id", id.as_str())];
         let ready = self.service.handle(request(Method::POST, &headers, ready));
@@ -133,40 +123,6 @@ impl Waiting {
         let response = tokio::time::timeout(Duration::from_secs(5), self.0).await;
         response.expect("a response").expect("no panic")
     }
-}
-
-/// Lets background tasks finish.
-async fn settle() {
-    for _ in 0..100 {
-        tokio::task::yield_now().await;
-    }
-}
-
-/// Returns the next events; `None` at the stream's end. Time is virtual: a silent stream fails at once.
-async fn more(stream: &mut Body) -> Option<Vec<(String, Value)>> {
-    tokio::time::timeout(Duration::from_secs(60), events(stream))
-        .await
-        .expect("the stream goes on or ends")
-}
-
-/// Returns the next event that has a message.
-async fn message(stream: &mut Body) -> (String, Value) {
-    loop {
-        let found = more(stream).await.expect("the stream goes on");
-        if let Some(event) = found.into_iter().find(|(_, message)| !message.is_null()) {
-            return event;
-        }
-    }
-}
-
-/// Returns all messages until the stream's end.
-async fn rest(stream: &mut Body) -> Vec<Value> {
-    let mut all = Vec::new();
-    while let Some(found) = more(stream).await {
-        all.extend(found.into_iter().map(|(_, message)| message));
-    }
-    all.retain(|message| !message.is_null());
-    all
 }
 
 fn assert_session_ended(answer: &Value, id: i64) {
@@ -236,14 +192,14 @@ async fn answers_calls_on_their_streams() {
     for at in EVERYWHERE {
         let fleet = Fleet::start().await;
         let mut streaming = fleet.owner().post(&fleet.id, call(7, "streams")).await;
-        let (_, progress) = message(streaming.body_mut()).await;
+        let (_, progress) = next_message(streaming.body_mut()).await;
         assert_eq!(progress["method"], "notifications/progress");
         // A stream because it took long: it has no message.
         let mut upgraded = fleet.owner().post(&fleet.id, call(8, "silent")).await;
         assert_eq!(upgraded.headers()["content-type"], "text/event-stream");
         fleet.end_at(at).await;
         for (id, response) in [(7, &mut streaming), (8, &mut upgraded)] {
-            let messages = rest(response.body_mut()).await;
+            let messages = remaining_messages(response.body_mut()).await;
             assert_eq!(messages.len(), 1, "{at:?}: {messages:?}");
             assert_session_ended(&messages[0], id);
         }
@@ -255,10 +211,10 @@ async fn answers_a_call_with_an_open_input_request() {
     for at in EVERYWHERE {
         let fleet = Fleet::start().await;
         let mut asking = fleet.owner().post(&fleet.id, call(7, "asks")).await;
-        let (_, input_request) = message(asking.body_mut()).await;
+        let (_, input_request) = next_message(asking.body_mut()).await;
         assert_eq!(input_request["method"], "elicitation/create");
         fleet.end_at(at).await;
-        let messages = rest(asking.body_mut()).await;
+        let messages = remaining_messages(asking.body_mut()).await;
         assert_eq!(messages.len(), 2, "{at:?}: {messages:?}");
         assert_eq!(messages[0]["method"], "notifications/cancelled");
         assert_eq!(messages[0]["params"]["requestId"], input_request["id"]);
@@ -299,7 +255,11 @@ async fn ends_the_streams_of_the_session_cleanly() {
         }
         fleet.end_at(at).await;
         for mut stream in streams {
-            assert_eq!(rest(stream.body_mut()).await, [] as [Value; 0], "{at:?}");
+            assert_eq!(
+                remaining_messages(stream.body_mut()).await,
+                [] as [Value; 0],
+                "{at:?}"
+            );
         }
         for process in &fleet.processes {
             let gone = process.post(&fleet.id, call(8, "plain")).await;
@@ -313,11 +273,11 @@ async fn answers_a_call_whose_stream_was_resumed_at_another_process() {
     for at in EVERYWHERE {
         let fleet = Fleet::start().await;
         let mut lost = fleet.owner().post(&fleet.id, call(7, "streams")).await;
-        let (seen, _) = message(lost.body_mut()).await;
+        let (seen, _) = next_message(lost.body_mut()).await;
         drop(lost);
         let mut resumed = fleet.processes[1].resume(&fleet.id, &seen).await;
         fleet.end_at(at).await;
-        let messages = rest(resumed.body_mut()).await;
+        let messages = remaining_messages(resumed.body_mut()).await;
         assert_eq!(messages.len(), 1, "{at:?}: {messages:?}");
         assert_session_ended(&messages[0], 7);
     }
@@ -352,11 +312,11 @@ async fn answers_resumed_streams_although_the_store_keeps_their_events() {
     sharing.sessions = Arc::new(Keeping(sharing.sessions.clone()));
     let fleet = Fleet::start_with(&sharing).await;
     let mut lost = fleet.owner().post(&fleet.id, call(7, "streams")).await;
-    let (seen, _) = message(lost.body_mut()).await;
+    let (seen, _) = next_message(lost.body_mut()).await;
     drop(lost);
     let mut resumed = fleet.processes[1].resume(&fleet.id, &seen).await;
     fleet.end_at(EndedAt::Stranger).await;
-    let messages = rest(resumed.body_mut()).await;
+    let messages = remaining_messages(resumed.body_mut()).await;
     assert_eq!(messages.len(), 1, "{messages:?}");
     assert_session_ended(&messages[0], 7);
 }
@@ -367,13 +327,13 @@ async fn answers_a_resumed_stream_whose_process_no_longer_has_the_session() {
     sharing.sessions = Arc::new(Keeping(sharing.sessions.clone()));
     let fleet = Fleet::start_with(&sharing).await;
     let mut lost = fleet.owner().post(&fleet.id, call(7, "streams")).await;
-    let (seen, _) = message(lost.body_mut()).await;
+    let (seen, _) = next_message(lost.body_mut()).await;
     drop(lost);
     let mut resumed = fleet.processes[1].resume(&fleet.id, &seen).await;
     // Where the session is only read from, it is idle.
     tokio::time::sleep(2 * IDLE_TIMEOUT).await;
     fleet.end_at(EndedAt::Stranger).await;
-    let messages = tokio::time::timeout(IDLE_TIMEOUT, rest(resumed.body_mut())).await;
+    let messages = tokio::time::timeout(IDLE_TIMEOUT, remaining_messages(resumed.body_mut())).await;
     let messages = messages.expect("the stream ends");
     assert_eq!(messages.len(), 1, "{messages:?}");
     assert_session_ended(&messages[0], 7);
@@ -400,12 +360,12 @@ async fn a_call_goes_on_if_the_bus_loses_the_end_of_its_session() {
     );
     let id = a.begin("2025-11-25").await;
     let mut asking = a.post(&id, call(7, "asks")).await;
-    let (_, input_request) = message(asking.body_mut()).await;
+    let (_, input_request) = next_message(asking.body_mut()).await;
     b.end(&id).await;
     let answer =
         json!({"jsonrpc": "2.0", "id": input_request["id"], "result": {"action": "decline"}});
     assert_eq!(a.post(&id, answer).await.status(), StatusCode::ACCEPTED);
-    let messages = rest(asking.body_mut()).await;
+    let messages = remaining_messages(asking.body_mut()).await;
     assert_eq!(messages.len(), 1, "{messages:?}");
     assert_eq!(messages[0]["result"]["content"][0]["text"], "Decline");
 }
@@ -510,10 +470,10 @@ async fn answers_the_calls_of_a_client_that_no_longer_answers_pings() {
     // Pings need a stream of the session.
     let mut listening = process.send(Method::GET, &id, Value::Null).await;
     let mut streaming = process.post(&id, call(7, "streams")).await;
-    message(streaming.body_mut()).await;
+    next_message(streaming.body_mut()).await;
     let ended = async {
         loop {
-            let found = events(listening.body_mut()).await;
+            let found = next_events(listening.body_mut()).await;
             if found.is_none() {
                 break;
             }
@@ -521,6 +481,6 @@ async fn answers_the_calls_of_a_client_that_no_longer_answers_pings() {
     };
     let day = Duration::from_secs(24 * 3_600);
     tokio::time::timeout(day, ended).await.expect("it ends");
-    let messages = rest(streaming.body_mut()).await;
+    let messages = remaining_messages(streaming.body_mut()).await;
     assert_session_ended(messages.last().expect("an answer"), 7);
 }

@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use crate::support::Nothing;
+use crate::support::http_sessions::{self, next_message, remaining_messages, settle};
 use crate::support::requests::{body, call, events, initialize, request};
 use bytes::Bytes;
 use http::{Method, Response, StatusCode};
@@ -82,11 +83,7 @@ impl Process {
     }
 
     async fn send(&self, method: Method, session: &str, body: Value) -> Response<Body> {
-        let headers = [
-            ("mcp-session-id", session),
-            ("mcp-protocol-version", "2025-11-25"),
-        ];
-        self.service.handle(request(method, &headers, body)).await
+        http_sessions::send(&self.service, method, session, body).await
     }
 
     async fn post(&self, session: &str, body: Value) -> Response<Body> {
@@ -95,11 +92,7 @@ impl Process {
 
     /// Performs the handshake at this process; returns the session's id.
     async fn begin(&self) -> String {
-        let mut hello = initialize("2025-11-25");
-        hello["params"]["capabilities"] = json!({"elicitation": {}});
-        let response = self.service.handle(request(Method::POST, &[], hello)).await;
-        let id = response.headers()["mcp-session-id"].to_str();
-        id.expect("visible ASCII").to_owned()
+        http_sessions::initialized(&self.service, "2025-11-25").await
     }
 }
 
@@ -110,33 +103,6 @@ fn two() -> (Process, Process) {
 
 fn notification(method: &str, params: Value) -> Value {
     json!({"jsonrpc": "2.0", "method": method, "params": params})
-}
-
-/// Returns the next events; `None` at the stream's end. Time is virtual: a silent stream fails at once.
-async fn more(stream: &mut Body) -> Option<Vec<(String, Value)>> {
-    tokio::time::timeout(Duration::from_secs(5), events(stream))
-        .await
-        .expect("the stream says something")
-}
-
-/// Returns the next event that has a message.
-async fn message(stream: &mut Body) -> (String, Value) {
-    loop {
-        let found = more(stream).await.expect("the stream goes on");
-        if let Some(event) = found.into_iter().find(|(_, message)| !message.is_null()) {
-            return event;
-        }
-    }
-}
-
-/// Returns all messages until the stream's end.
-async fn rest(stream: &mut Body) -> Vec<Value> {
-    let mut all = Vec::new();
-    while let Some(found) = more(stream).await {
-        all.extend(found.into_iter().map(|(_, message)| message));
-    }
-    all.retain(|message| !message.is_null());
-    all
 }
 
 #[tokio::test(start_paused = true)]
@@ -161,7 +127,7 @@ async fn a_log_level_set_at_one_process_holds_at_another() {
     let level = json!({"jsonrpc": "2.0", "id": 5, "method": "logging/setLevel",
                        "params": {"level": "error"}});
     assert!(body(b.post(&id, level).await).await["result"].is_object());
-    let messages = rest(a.post(&id, call(6, "logs")).await.body_mut()).await;
+    let messages = remaining_messages(a.post(&id, call(6, "logs")).await.body_mut()).await;
     let logged: Vec<_> = messages
         .iter()
         .filter(|message| message["method"] == "notifications/message")
@@ -195,8 +161,8 @@ async fn an_input_request_of_one_process_is_answered_at_another() {
         .await;
     let mut at_a = a.post(&id, call(1, "asks")).await;
     let mut at_b = b.post(&id, call(2, "asks")).await;
-    let (_, first) = message(at_a.body_mut()).await;
-    let (_, second) = message(at_b.body_mut()).await;
+    let (_, first) = next_message(at_a.body_mut()).await;
+    let (_, second) = next_message(at_b.body_mut()).await;
     assert_eq!(first["method"], "elicitation/create");
     assert_ne!(
         first["id"], second["id"],
@@ -208,9 +174,9 @@ async fn an_input_request_of_one_process_is_answered_at_another() {
         StatusCode::ACCEPTED
     );
     a.post(&id, answer(&second["id"], "cancel")).await;
-    let (_, result) = message(at_a.body_mut()).await;
+    let (_, result) = next_message(at_a.body_mut()).await;
     assert_eq!(result["result"]["content"][0]["text"], "Decline");
-    let (_, result) = message(at_b.body_mut()).await;
+    let (_, result) = next_message(at_b.body_mut()).await;
     assert_eq!(result["result"]["content"][0]["text"], "Cancel");
 }
 
@@ -221,14 +187,17 @@ async fn a_cancellation_reaches_the_process_that_has_the_request() {
     a.post(&id, notification("notifications/initialized", json!({})))
         .await;
     let mut streaming = a.post(&id, call(1, "streams")).await;
-    message(streaming.body_mut()).await;
+    next_message(streaming.body_mut()).await;
     b.post(
         &id,
         notification("notifications/cancelled", json!({"requestId": 1})),
     )
     .await;
     assert!(a.cancelled.load(Ordering::SeqCst));
-    assert_eq!(rest(streaming.body_mut()).await, [] as [Value; 0]);
+    assert_eq!(
+        remaining_messages(streaming.body_mut()).await,
+        [] as [Value; 0]
+    );
 }
 
 #[tokio::test(start_paused = true)]
@@ -242,15 +211,15 @@ async fn a_change_at_one_process_reaches_a_listener_at_another_once() {
     assert!(body(a.post(&id, subscribe).await).await["result"].is_object());
     let mut listening = b.send(Method::GET, &id, Value::Null).await;
     a.server.notify_resource_updated("file:///a");
-    let (_, first) = message(listening.body_mut()).await;
+    let (_, first) = next_message(listening.body_mut()).await;
     assert_eq!(first["method"], "notifications/resources/updated");
     b.server.notify_resource_updated("file:///a");
-    message(listening.body_mut()).await;
+    next_message(listening.body_mut()).await;
     // No process kept a second copy for later.
     let mut again = a.send(Method::GET, &id, Value::Null).await;
     a.server
         .notify_changed(&mcpline::protocol::session::Change::Tools);
-    let (_, next) = message(again.body_mut()).await;
+    let (_, next) = next_message(again.body_mut()).await;
     assert_eq!(next["method"], "notifications/tools/list_changed");
 }
 
@@ -291,7 +260,7 @@ async fn input_requests_wait_until_the_client_opens_its_stream() {
     a.server
         .notify_changed(&mcpline::protocol::session::Change::Tools);
     let mut listening = a.send(Method::GET, &id, Value::Null).await;
-    let (_, input_request) = message(listening.body_mut()).await;
+    let (_, input_request) = next_message(listening.body_mut()).await;
     assert_eq!(input_request["method"], "elicitation/create");
     let answer =
         json!({"jsonrpc": "2.0", "id": input_request["id"], "result": {"action": "decline"}});
@@ -300,7 +269,7 @@ async fn input_requests_wait_until_the_client_opens_its_stream() {
     assert_eq!(format!("{:?}", answered.expect("an answer")), "Decline");
     a.server
         .notify_changed(&mcpline::protocol::session::Change::Prompts);
-    let (_, next) = message(listening.body_mut()).await;
+    let (_, next) = next_message(listening.body_mut()).await;
     assert_eq!(next["method"], "notifications/prompts/list_changed");
 }
 
@@ -311,7 +280,7 @@ async fn a_lost_stream_is_continued_at_another_process_while_the_call_runs() {
     a.post(&id, notification("notifications/initialized", json!({})))
         .await;
     let mut lost = a.post(&id, call(1, "streams")).await;
-    let (seen, first) = message(lost.body_mut()).await;
+    let (seen, first) = next_message(lost.body_mut()).await;
     assert_eq!(first["params"]["progress"], 1.0);
     drop(lost);
     let headers = [("mcp-session-id", id.as_str()), ("last-event-id", &seen)];
@@ -319,7 +288,7 @@ async fn a_lost_stream_is_continued_at_another_process_while_the_call_runs() {
     let mut resumed = b.service.handle(resumed).await;
     assert_eq!(resumed.status(), StatusCode::OK);
     a.go_on.notify_one();
-    let messages = rest(resumed.body_mut()).await;
+    let messages = remaining_messages(resumed.body_mut()).await;
     assert_eq!(messages.len(), 2, "{messages:?}");
     assert_eq!(messages[0]["params"]["progress"], 2.0);
     assert_eq!(messages[1]["result"]["content"][0]["text"], "done");
@@ -330,7 +299,7 @@ async fn a_lost_stream_is_continued_at_another_process_while_the_call_runs() {
         let headers = [("mcp-session-id", id.as_str()), ("last-event-id", &start)];
         let again = request(Method::GET, &headers, Value::Null);
         let mut again = process.service.handle(again).await;
-        assert_eq!(rest(again.body_mut()).await.len(), 3);
+        assert_eq!(remaining_messages(again.body_mut()).await.len(), 3);
     }
 }
 
@@ -515,7 +484,10 @@ async fn a_log_is_read_only_as_far_as_the_client_reads_the_resumed_stream() {
     tokio::time::sleep(Duration::from_secs(60)).await;
     let read = log.reads.load(Ordering::SeqCst);
     assert!(read < 4, "{read} parts without a reader");
-    assert_eq!(rest(resumed.body_mut()).await.len() as u64, Parts::EVENTS);
+    assert_eq!(
+        remaining_messages(resumed.body_mut()).await.len() as u64,
+        Parts::EVENTS
+    );
     // A client that leaves ends the reading.
     let left = resume().await;
     drop(left);
@@ -578,12 +550,17 @@ async fn a_resumed_stream_without_room_for_an_event_is_interrupted_before_it() {
         resume("1.ffff-0").await,
         resume("2.ffff-0").await,
     ];
-    let interrupted = rest(&mut resume("1.ffff-0").await).await;
+    let interrupted = remaining_messages(&mut resume("1.ffff-0").await).await;
     assert_eq!(interrupted.len(), 0, "no response without the notification");
     for mut body in held {
-        assert_eq!(rest(&mut body).await.len(), 2);
+        assert_eq!(remaining_messages(&mut body).await.len(), 2);
     }
-    assert_eq!(rest(&mut resume("1.ffff-0").await).await.len(), 2);
+    assert_eq!(
+        remaining_messages(&mut resume("1.ffff-0").await)
+            .await
+            .len(),
+        2
+    );
 }
 
 /// What a process shares until it is killed.
@@ -648,7 +625,7 @@ async fn a_call_whose_process_was_killed_ends_with_an_error_on_the_resumed_strea
     let b = Process::start(&sharing);
     let id = a.begin().await;
     let mut lost = a.post(&id, call(7, "streams")).await;
-    let (seen, _) = message(lost.body_mut()).await;
+    let (seen, _) = next_message(lost.body_mut()).await;
     drop(lost);
     let headers = [("mcp-session-id", id.as_str()), ("last-event-id", &seen)];
     let resumed = b
@@ -714,10 +691,10 @@ async fn a_call_whose_response_was_lost_ends_with_an_error_on_the_resumed_stream
     let id = a.begin().await;
     for has_ended in [false, true] {
         let mut lost = a.post(&id, call(7, "streams")).await;
-        let (seen, _) = message(lost.body_mut()).await;
+        let (seen, _) = next_message(lost.body_mut()).await;
         if has_ended {
             a.go_on.notify_one();
-            rest(lost.body_mut()).await;
+            remaining_messages(lost.body_mut()).await;
         }
         let headers = [("mcp-session-id", id.as_str()), ("last-event-id", &seen)];
         let mut resumed = b
@@ -728,7 +705,7 @@ async fn a_call_whose_response_was_lost_ends_with_an_error_on_the_resumed_stream
         if !has_ended {
             a.go_on.notify_one();
         }
-        let messages = rest(resumed.body_mut()).await;
+        let messages = remaining_messages(resumed.body_mut()).await;
         let answer = messages.last().expect("an answer");
         assert_eq!(
             (&answer["id"], &answer["error"]["code"]),
@@ -779,7 +756,7 @@ async fn a_call_goes_on_while_the_store_takes_no_signs_of_life() {
     let (a, b) = (Process::start(&sharing), Process::start(&sharing));
     let id = a.begin().await;
     let mut begun = a.post(&id, call(7, "streams")).await;
-    let (seen, _) = message(begun.body_mut()).await;
+    let (seen, _) = next_message(begun.body_mut()).await;
     drop(begun);
     let headers = [("mcp-session-id", id.as_str()), ("last-event-id", &seen)];
     let resumed = b
@@ -846,11 +823,11 @@ async fn a_shutdown_flushes_the_log_after_the_last_call() {
     let a = Process::start(&sharing);
     let id = a.begin().await;
     let mut streaming = a.post(&id, call(1, "streams")).await;
-    message(streaming.body_mut()).await;
+    next_message(streaming.body_mut()).await;
     let finishing = async {
         tokio::time::sleep(Duration::from_secs(1)).await;
         a.go_on.notify_one();
-        rest(streaming.body_mut()).await
+        remaining_messages(streaming.body_mut()).await
     };
     let shutting_down = a.service.shut_down(Duration::from_secs(10));
     tokio::join!(shutting_down, finishing);
@@ -869,7 +846,7 @@ async fn resume_with(is_reachable: bool) -> Response<Body> {
     let (a, b) = (Process::start(&sharing), Process::start(&sharing));
     let id = a.begin().await;
     let mut lost = a.post(&id, call(1, "streams")).await;
-    let (seen, _) = message(lost.body_mut()).await;
+    let (seen, _) = next_message(lost.body_mut()).await;
     drop(lost);
     a.go_on.notify_one();
     let headers = [("mcp-session-id", id.as_str()), ("last-event-id", &seen)];
@@ -882,7 +859,7 @@ async fn resume_with(is_reachable: bool) -> Response<Body> {
 async fn a_stream_is_resumed_although_the_log_is_behind_the_client() {
     let mut resumed = resume_with(true).await;
     assert_eq!(resumed.status(), StatusCode::OK);
-    let messages = rest(resumed.body_mut()).await;
+    let messages = remaining_messages(resumed.body_mut()).await;
     let last = messages.last().expect("a result");
     assert_eq!(last["result"]["content"][0]["text"], "done");
 }
@@ -941,7 +918,7 @@ async fn changes_at_several_processes_add_up_although_the_bus_is_behind_the_clie
     for process in [&c, &a, &b] {
         let mut listening = process.send(Method::GET, &id, Value::Null).await;
         process.server.notify_resource_updated("file:///a");
-        let (_, update) = message(listening.body_mut()).await;
+        let (_, update) = next_message(listening.body_mut()).await;
         assert_eq!(update["params"]["uri"], "file:///a");
     }
 }
@@ -1019,7 +996,7 @@ async fn changes_that_a_client_makes_at_several_processes_at_once_add_up() {
         let mut listening = process.send(Method::GET, &id, Value::Null).await;
         for uri in uris {
             process.server.notify_resource_updated(uri);
-            let (_, update) = message(listening.body_mut()).await;
+            let (_, update) = next_message(listening.body_mut()).await;
             assert_eq!(update["params"]["uri"], uri);
         }
     }
@@ -1207,20 +1184,20 @@ async fn the_shared_parts_never_see_session_ids() {
     a.post(&id, notification("notifications/initialized", json!({})))
         .await;
     let mut asking = a.post(&id, call(1, "asks")).await;
-    let (_, input_request) = message(asking.body_mut()).await;
+    let (_, input_request) = next_message(asking.body_mut()).await;
     let answer =
         json!({"jsonrpc": "2.0", "id": input_request["id"], "result": {"action": "decline"}});
     b.post(&id, answer).await;
-    rest(asking.body_mut()).await;
+    remaining_messages(asking.body_mut()).await;
     // A stream that is lost at one process and continued at another.
     let mut lost = a.post(&id, call(2, "streams")).await;
-    let (seen, _) = message(lost.body_mut()).await;
+    let (seen, _) = next_message(lost.body_mut()).await;
     drop(lost);
     let headers = [("mcp-session-id", id.as_str()), ("last-event-id", &seen)];
     let resumed = request(Method::GET, &headers, Value::Null);
     let mut resumed = b.service.handle(resumed).await;
     a.go_on.notify_one();
-    rest(resumed.body_mut()).await;
+    remaining_messages(resumed.body_mut()).await;
     b.send(Method::DELETE, &id, Value::Null).await;
     settle().await;
     let seen = recording.seen.lock().expect("not poisoned");
@@ -1242,7 +1219,7 @@ async fn only_responses_that_another_process_may_wait_for_are_passed_on() {
     a.post(&id, notification("notifications/initialized", json!({})))
         .await;
     let mut asking = a.post(&id, call(1, "asks")).await;
-    let (_, input_request) = message(asking.body_mut()).await;
+    let (_, input_request) = next_message(asking.body_mut()).await;
     let passed_on = || {
         let seen = recording.seen.lock().expect("not poisoned");
         let is_message = |bytes: &[u8]| String::from_utf8_lossy(bytes).contains("{\"message\":");
@@ -1253,7 +1230,7 @@ async fn only_responses_that_another_process_may_wait_for_are_passed_on() {
     for _ in 0..2 {
         a.post(&id, answer(&input_request["id"])).await;
     }
-    rest(asking.body_mut()).await;
+    remaining_messages(asking.body_mut()).await;
     for made_up in [json!("name"), json!(-1), json!(0)] {
         a.post(&id, answer(&made_up)).await;
     }
@@ -1309,13 +1286,6 @@ async fn a_stored_session_that_cannot_be_read_is_unknown() {
     let elsewhere = b.post(&id, call(1, "plain")).await;
     // The client begins a new session.
     assert_eq!(elsewhere.status(), StatusCode::NOT_FOUND);
-}
-
-/// Lets background tasks finish.
-async fn settle() {
-    for _ in 0..100 {
-        tokio::task::yield_now().await;
-    }
 }
 
 fn few_sessions() -> HttpOptions {

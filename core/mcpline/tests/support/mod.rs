@@ -5,6 +5,7 @@
 pub(crate) mod authorized;
 pub(crate) mod computations;
 pub(crate) mod connection;
+pub(crate) mod http_sessions;
 pub(crate) mod log;
 pub(crate) mod peer;
 pub(crate) mod requests;
