@@ -1,12 +1,15 @@
-"""A server for several processes, which share its sessions over the Valkey of `VALKEY_URL`: `weather.py [--port PORT]`."""
+"""A server for one process, or for several that share sessions over Valkey (`VALKEY_URL`): `weather.py [--port PORT]`."""
 
 import argparse
 import os
 
 from mcpline import Server
-from mcpline.settings import ListenSettings
+from mcpline.settings import ListenSettings, ServerSettings
 
-server = Server("weather", "1.0.0", sharing=os.environ["VALKEY_URL"])
+settings: ServerSettings = {"metrics": True}
+if valkey := os.environ.get("VALKEY_URL"):
+    settings["sharing"] = valkey
+server = Server("weather", "1.0.0", **settings)
 
 
 @server.tool
@@ -21,7 +24,9 @@ if __name__ == "__main__":
     options: ListenSettings = {
         "host": os.environ.get("HOST", "127.0.0.1"),
         "port": parser.parse_args().port,
-        # Names that clients use, separated by commas.
+        # The load balancer must not pass it: it needs no token.
+        "metrics_path": "/metrics",
+        # Names that clients and the scraper of the metrics use, separated by commas.
         "allowed_hosts": os.environ.get("ALLOWED_HOSTS", "localhost").split(","),
     }
     # The header in which a load balancer adds the client's address, such as X-Forwarded-For: limits per client count it. Set
