@@ -423,7 +423,7 @@ async fn a_store_that_fails_or_hangs_refuses_no_proof_but_replays_at_the_same_pr
 }
 
 #[tokio::test(start_paused = true)]
-async fn invalid_proofs_and_bearer_tokens_do_not_reach_the_store() {
+async fn only_valid_proofs_reach_the_store() {
     let service = Service::new();
     let store = Arc::new(Faulty {
         answers: true,
@@ -436,4 +436,6 @@ async fn invalid_proofs_and_bearer_tokens_do_not_reach_the_store() {
     assert_eq!(service.send(&replica, "x").await, replayed());
     assert_eq!(service.send(&replica, &other.proof()).await, replayed());
     assert_eq!(store.uses.load(Ordering::SeqCst), 0);
+    assert_eq!(service.send(&replica, &service.proof()).await, (200, None));
+    assert_eq!(store.uses.load(Ordering::SeqCst), 1);
 }
