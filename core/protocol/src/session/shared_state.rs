@@ -83,8 +83,8 @@ impl SessionState {
             subscribed: subscribed.into_iter().cloned().collect(),
             version: self.version.max(theirs.version),
         };
-        let is_rival = self.version >= theirs.version && !self.has_content_of(theirs);
-        if is_rival || !merged.has_content_of(theirs) {
+        let is_concurrent = self.version >= theirs.version && !self.has_content_of(theirs);
+        if is_concurrent || !merged.has_content_of(theirs) {
             merged.version = merged.version.saturating_add(1);
         }
         merged
@@ -151,11 +151,11 @@ impl<C, A> ServerSession<C, A> {
     /// Takes over the state that the store has, as [`adopt`](Self::adopt) does, also if it is another one of the same version: two
     /// processes have made changes at the same time, and only one of them has saved its change.
     pub fn adopt_stored(&mut self, stored: &SessionState) -> Vec<Outgoing> {
-        let is_rival = match self.shared_base() {
+        let is_concurrent = match self.shared_base() {
             Some(base) => base.version == stored.version && !base.has_content_of(stored),
             None => self.state_version == stored.version && !self.state().has_content_of(stored),
         };
-        match is_rival {
+        match is_concurrent {
             true => self.take_over(stored),
             false => self.adopt(stored),
         }
@@ -306,7 +306,7 @@ mod tests {
 
     /// Two processes change the same state at the same time, one of them without an effect: both publish version 6. Returns the
     /// state that is saved first, and the other process.
-    fn rivals(base: &SessionState) -> (SessionState, Session) {
+    fn concurrent_changes(base: &SessionState) -> (SessionState, Session) {
         let saved = change(&mut process_with(base), |session| {
             session.log_level = Some(LoggingLevel::Error);
         });
@@ -319,7 +319,7 @@ mod tests {
     #[test]
     fn a_merged_state_replaces_both_states_that_it_is_made_of() {
         let base = state(&["a"], 5);
-        let (saved, mut second) = rivals(&base);
+        let (saved, mut second) = concurrent_changes(&base);
         let mut third = process_with(&base);
         for published in [&second.state(), &saved] {
             assert!(third.adopt(published).is_empty());
@@ -334,7 +334,7 @@ mod tests {
     #[test]
     fn a_merged_state_stays_newer_when_the_store_has_what_the_bus_brought() {
         let base = state(&["a"], 5);
-        let (saved, mut second) = rivals(&base);
+        let (saved, mut second) = concurrent_changes(&base);
         let published = second.state();
         let _ = second.adopt(&saved);
         let _ = second.merge_stored(&saved);
@@ -345,7 +345,7 @@ mod tests {
     #[test]
     fn a_stored_state_replaces_another_one_of_its_version() {
         let base = state(&["a"], 5);
-        let (saved, second) = rivals(&base);
+        let (saved, second) = concurrent_changes(&base);
         let mut third = process_with(&base);
         let _ = third.adopt(&second.state());
         let _ = third.adopt_stored(&saved);
