@@ -78,6 +78,11 @@ impl Raw {
         Self(bytes.slice(span.range()))
     }
 
+    /// A value within this one, which shares its buffer.
+    pub(crate) fn part(&self, within: RawRef<'_>) -> Self {
+        Self(self.0.slice_ref(within.as_bytes()))
+    }
+
     /// The same value in a buffer of its own. A `Raw` of a received message is a slice that keeps the whole message in
     /// memory; use this for what is kept longer than the message.
     pub fn detached(&self) -> Self {

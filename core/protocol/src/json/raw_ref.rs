@@ -22,7 +22,7 @@ impl<'a> RawRef<'a> {
     }
 
     /// Keeps bytes that have been checked before.
-    pub(super) fn checked(bytes: &'a [u8]) -> Self {
+    pub(crate) fn checked(bytes: &'a [u8]) -> Self {
         Self(bytes)
     }
 

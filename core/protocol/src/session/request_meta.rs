@@ -30,23 +30,34 @@ impl RequestMeta {
         }
     }
 
+    /// Whether a request's parameters name a version.
+    pub fn names_version(params: Option<&Params>) -> bool {
+        params
+            .and_then(|params| params.get_ref("_meta"))
+            .and_then(|meta| meta.member(meta::PROTOCOL_VERSION))
+            .is_some_and(|version| version.as_bytes() != b"null")
+    }
+
     fn within(meta: &Raw) -> Self {
         let mut found = Self::default();
-        let Some(members) = meta.members() else {
+        let Some(members) = meta.borrowed().named_members() else {
             return found;
         };
-        // `null` counts as absent, as in the parameters.
-        let given = members.filter(|(_, value)| value.as_bytes() != b"null");
-        for (name, value) in given {
-            let place = match name.as_ref() {
-                meta::PROGRESS_TOKEN => &mut found.progress_token,
-                meta::PROTOCOL_VERSION => &mut found.version,
-                meta::CLIENT_INFO => &mut found.client_info,
-                meta::CLIENT_CAPABILITIES => &mut found.client_capabilities,
-                meta::LOG_LEVEL => &mut found.log_level,
-                _ => continue,
-            };
-            *place = Some(value);
+        for (name, value) in members {
+            let places = [
+                (meta::PROGRESS_TOKEN, &mut found.progress_token),
+                (meta::PROTOCOL_VERSION, &mut found.version),
+                (meta::CLIENT_INFO, &mut found.client_info),
+                (meta::CLIENT_CAPABILITIES, &mut found.client_capabilities),
+                (meta::LOG_LEVEL, &mut found.log_level),
+            ];
+            let place = places.into_iter().find(|(known, _)| name == **known);
+            // `null` counts as absent, as in the parameters.
+            if let Some((_, place)) = place
+                && value.as_bytes() != b"null"
+            {
+                *place = Some(meta.part(value));
+            }
         }
         found
     }

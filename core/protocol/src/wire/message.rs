@@ -11,7 +11,7 @@ use smallvec::SmallVec;
 use super::line::LineTooLong;
 use crate::error::{ErrorCode, RpcError};
 use crate::json::{
-    JsonKind, Key, Member, Raw, ScanError, ScanResult, Scanner, Span, head, scan, unescape,
+    JsonKind, Key, Member, Raw, RawRef, ScanError, ScanResult, Scanner, Span, head, scan, unescape,
 };
 use crate::limits::{MAX_DEPTH, MAX_METHOD, WireLimits};
 use crate::methods::Method;
@@ -116,6 +116,12 @@ impl Params {
         let value = self.find(name)?.value;
         let is_null = &self.0.raw.as_bytes()[value.range()] == b"null";
         (!is_null).then(|| Raw::slice(self.0.raw.shared(), value))
+    }
+
+    /// Like [`get`](Self::get), for a value that need not be kept.
+    pub(crate) fn get_ref(&self, name: &str) -> Option<RawRef<'_>> {
+        let value = &self.0.raw.as_bytes()[self.find(name)?.value.range()];
+        (value != b"null").then(|| RawRef::checked(value))
     }
 
     /// The text of the member of that name, if it is a string.

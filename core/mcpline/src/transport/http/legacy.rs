@@ -7,7 +7,7 @@ use http::{HeaderMap, HeaderValue, Response, StatusCode};
 use mcpline_protocol::Revision;
 use mcpline_protocol::wire::{Incoming, Message, Method, ReadError, RequestId};
 
-use crate::header_names::{PROTOCOL_VERSION, SESSION_ID};
+use crate::header_names::{PROTOCOL_VERSION, SESSION_ID, value_of};
 use crate::message_sink::{MessageSink, ResponseStatus};
 use crate::quota::ClientQuota;
 use crate::server::HttpInfo;
@@ -307,7 +307,7 @@ fn find_local_session(shared: &Shared, parts: &Parts) -> Result<Arc<Session>, Re
 
 fn session_id<'p>(shared: &Shared, parts: &'p Parts) -> Result<&'p str, Refusal> {
     check_version(&parts.headers, &shared.server.inner().settings.revisions)?;
-    let Some(id) = parts.headers.get(SESSION_ID) else {
+    let Some(id) = value_of(&parts.headers, &SESSION_ID) else {
         return Err(Refusal::new(
             StatusCode::BAD_REQUEST,
             "the request needs an Mcp-Session-Id: send initialize first",
@@ -326,7 +326,7 @@ fn no_such_session() -> Refusal {
 /// Refuses an invalid or unsupported version (2025-06-18, `basic/transports`, protocol version header). Without a
 /// version the client is an older one.
 pub(super) fn check_version(headers: &HeaderMap, served: &[Revision]) -> Result<(), Refusal> {
-    let Some(version) = headers.get(PROTOCOL_VERSION) else {
+    let Some(version) = value_of(headers, &PROTOCOL_VERSION) else {
         return Ok(());
     };
     let version = std::str::from_utf8(version.as_bytes()).ok();

@@ -9,7 +9,7 @@ use mcpline_protocol::wire::header::{self, HeaderOccurrence};
 use mcpline_protocol::wire::{Incoming, Message, Method, Notification, ReadError, Request, encode};
 use mcpline_protocol::{ErrorCode, Revision, RpcError};
 
-use crate::header_names::{METHOD, NAME, PROTOCOL_VERSION};
+use crate::header_names::{METHOD, NAME, PROTOCOL_VERSION, value_of};
 use crate::message_sink::{Encode, MessageKind, MessageSink, ResponseStatus};
 use crate::quota::ClientQuota;
 use crate::server::HttpInfo;
@@ -31,7 +31,7 @@ pub(super) fn names_modern_revision(headers: &HeaderMap) -> bool {
 
 /// Returns the revision in the headers.
 fn revision(headers: &HeaderMap) -> Option<Revision> {
-    let named = headers.get(PROTOCOL_VERSION)?.to_str().ok()?;
+    let named = value_of(headers, &PROTOCOL_VERSION)?.to_str().ok()?;
     Revision::parse(named)
 }
 

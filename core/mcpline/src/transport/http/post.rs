@@ -12,7 +12,7 @@ use mcpline_protocol::session::RequestMeta;
 use mcpline_protocol::wire::{Incoming, Message, Method, ReadError, Request, encode, header};
 use mcpline_protocol::{Revision, RpcError};
 
-use crate::header_names::PROTOCOL_VERSION;
+use crate::header_names::{PROTOCOL_VERSION, value_of};
 use crate::message_sink::ResponseStatus;
 use crate::quota::ClientQuota;
 use crate::server::TransportKind;
@@ -126,7 +126,7 @@ enum RequestEra {
 /// Determines the era of a request. It is modern if its header or `_meta` contains a modern version, or `_meta` an
 /// unknown one, because only modern clients put it there.
 fn era(headers: &HeaderMap, incoming: &Result<Incoming, ReadError>) -> RequestEra {
-    let named = headers.get(PROTOCOL_VERSION);
+    let named = value_of(headers, &PROTOCOL_VERSION);
     let revision = named.map(|version| {
         let version = std::str::from_utf8(version.as_bytes()).ok()?;
         Revision::parse(version.trim())
@@ -136,7 +136,7 @@ fn era(headers: &HeaderMap, incoming: &Result<Incoming, ReadError>) -> RequestEr
     }
     if let Ok(Incoming::Single(Message::Request(request))) = incoming
         && (request.method == Method::ServerDiscover
-            || RequestMeta::of(request.params.as_ref()).version.is_some())
+            || RequestMeta::names_version(request.params.as_ref()))
     {
         return RequestEra::Modern;
     }
@@ -166,7 +166,7 @@ const USUAL: &str = "application/json, text/event-stream";
 
 /// Checks that the client accepts both content types (every revision, `basic/transports`, sending messages).
 fn check_accept(headers: &HeaderMap) -> Result<(), Refusal> {
-    if headers.get(ACCEPT).is_some_and(|value| value == USUAL) {
+    if value_of(headers, &ACCEPT).is_some_and(|value| value == USUAL) {
         return Ok(());
     }
     let takes = |kind: &str, family: &str| {

@@ -6,6 +6,8 @@ use std::sync::OnceLock;
 use http::header::{HOST, ORIGIN};
 use http::{HeaderMap, HeaderName, HeaderValue};
 
+use crate::header_names::value_of;
+
 use super::options::HttpOptions;
 
 /// Longest `Host` that [`AllowedHostCache`] remembers: DNS names are not longer (RFC 1035, section 2.3.4).
@@ -45,7 +47,7 @@ pub(super) fn check(
     bound: Option<IpAddr>,
     known: Option<&AllowedHostCache>,
 ) -> Result<(), String> {
-    match (authority, headers.get(HOST)) {
+    match (authority, value_of(headers, &HOST)) {
         (Some(authority), _) => check_host(authority, options, bound)?,
         (None, Some(host)) if known.is_some_and(|known| known.contains(host)) => {}
         (None, Some(host)) => {
@@ -56,7 +58,7 @@ pub(super) fn check(
         }
         (None, None) => return Err("the Host header is missing".into()),
     }
-    let Some(origin) = headers.get(ORIGIN) else {
+    let Some(origin) = value_of(headers, &ORIGIN) else {
         return Ok(());
     };
     let origin = ascii(origin).ok_or("Origin is not ASCII")?;

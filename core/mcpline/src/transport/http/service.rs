@@ -21,6 +21,7 @@ use http_body_util::BodyExt;
 use mcpline_protocol::wire::encode;
 use mcpline_protocol::{ErrorCode, RpcError};
 
+use crate::header_names::value_of;
 use crate::quota::{ClientKey, ClientQuota, Exceeded, LimitOwner, RefusalReason};
 use crate::server::connection::TransportId;
 use crate::server::{HttpNetwork, Principal, Server, UnknownHttpVersion};
@@ -449,7 +450,7 @@ impl HttpService {
         B: http_body::Body<Data: Into<Bytes> + Send>,
         B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
     {
-        if !parts.headers.get(CONTENT_TYPE).is_some_and(is_json) {
+        if !value_of(&parts.headers, &CONTENT_TYPE).is_some_and(is_json) {
             discard(body, DRAINED).await;
             return Err(Refusal::new(
                 StatusCode::UNSUPPORTED_MEDIA_TYPE,

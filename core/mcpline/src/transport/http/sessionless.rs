@@ -11,7 +11,7 @@ use mcpline_protocol::Revision;
 use mcpline_protocol::session::SessionScope;
 use mcpline_protocol::wire::{Incoming, Message, Method, ReadError};
 
-use crate::header_names::PROTOCOL_VERSION;
+use crate::header_names::{PROTOCOL_VERSION, value_of};
 use crate::message_sink::{MessageSink, ResponseStatus};
 use crate::quota::ClientQuota;
 use crate::server::HttpInfo;
@@ -141,7 +141,7 @@ pub(super) fn begin<'a>(
 /// Returns the revision in the header. Clients that send none are those of 2025-03-26 (2025-06-18, `basic/transports`,
 /// protocol version header); if it is not served, of the newest handshake revision that is.
 fn assumed_revision(parts: &Parts, served: &[Revision]) -> Revision {
-    let named = parts.headers.get(PROTOCOL_VERSION);
+    let named = value_of(&parts.headers, &PROTOCOL_VERSION);
     let named = named.and_then(|version| Revision::parse(version.to_str().ok()?.trim()));
     named.unwrap_or_else(|| {
         let usual = Revision::V2025_03_26;
