@@ -171,7 +171,7 @@
  * Runs the handler on the I/O thread, without waking a worker thread.
  *
  * Only for handlers that never wait: no other message is read or written meanwhile. `mcpl_call_request_input_wait` returns
- * `MCPL_WOULD_DEADLOCK` there.
+ * `MCPL_WOULD_DEADLOCK` there. An HTTP server with the option `io_threads` may run it on several threads at the same time.
  */
 #define MCPL_HANDLER_INLINE 1
 
@@ -1829,6 +1829,9 @@ mcpl_status mcpl_server_on_end(mcpl_server *server,
  *   - `allowed_hosts`, `allowed_origins`: accepted `Host` and `Origin` headers, besides those of loopback and of the
  *     bound address. Pages of the allowed origins may also read the responses (CORS).
  *   - `max_body_bytes` (16 MiB), `read_timeout` (30), `write_timeout` (30), `max_connections` (10,000): limits of connections.
+ *   - `io_threads` (0): number of threads that read and write the connections, at most 1,024, for servers that need more than one
+ *     core. They are I/O threads like the library's own, which does this if the number is 0. An inline handler may run on all of
+ *     them at the same time.
  *   - `max_sessions` (10,000), `session_idle_timeout` (1,800): limits of sessions.
  *   - `stateless` (false): serve clients of handshake revisions without sessions, so that any process can answer any
  *     request. Nothing is kept between their requests then: there are no input requests, subscriptions, notifications of
@@ -1868,6 +1871,9 @@ mcpl_status mcpl_server_run_http(mcpl_server *server,
  *   - `allowed_hosts`, `allowed_origins`: accepted `Host` and `Origin` headers, besides those of loopback and of the
  *     bound address. Pages of the allowed origins may also read the responses (CORS).
  *   - `max_body_bytes` (16 MiB), `read_timeout` (30), `write_timeout` (30), `max_connections` (10,000): limits of connections.
+ *   - `io_threads` (0): number of threads that read and write the connections, at most 1,024, for servers that need more than one
+ *     core. They are I/O threads like the library's own, which does this if the number is 0. An inline handler may run on all of
+ *     them at the same time.
  *   - `max_sessions` (10,000), `session_idle_timeout` (1,800): limits of sessions.
  *   - `stateless` (false): serve clients of handshake revisions without sessions, so that any process can answer any
  *     request. Nothing is kept between their requests then: there are no input requests, subscriptions, notifications of

@@ -54,7 +54,7 @@ impl NewHandler {
 /// Runs the handler on the I/O thread, without waking a worker thread.
 ///
 /// Only for handlers that never wait: no other message is read or written meanwhile. `mcpl_call_request_input_wait` returns
-/// `MCPL_WOULD_DEADLOCK` there.
+/// `MCPL_WOULD_DEADLOCK` there. An HTTP server with the option `io_threads` may run it on several threads at the same time.
 pub const MCPL_HANDLER_INLINE: u32 = 1;
 /// Never runs the handler twice for one request: a retry (2026-07-28) that reaches another process fails instead. Tools
 /// and custom requests only.

@@ -31,6 +31,9 @@ use crate::verifier::verified_by;
 ///   - `allowed_hosts`, `allowed_origins`: accepted `Host` and `Origin` headers, besides those of loopback and of the
 ///     bound address. Pages of the allowed origins may also read the responses (CORS).
 ///   - `max_body_bytes` (16 MiB), `read_timeout` (30), `write_timeout` (30), `max_connections` (10,000): limits of connections.
+///   - `io_threads` (0): number of threads that read and write the connections, at most 1,024, for servers that need more than one
+///     core. They are I/O threads like the library's own, which does this if the number is 0. An inline handler may run on all of
+///     them at the same time.
 ///   - `max_sessions` (10,000), `session_idle_timeout` (1,800): limits of sessions.
 ///   - `stateless` (false): serve clients of handshake revisions without sessions, so that any process can answer any
 ///     request. Nothing is kept between their requests then: there are no input requests, subscriptions, notifications of
@@ -215,7 +218,8 @@ impl Server {
         options: HttpServingOptions,
     ) -> FaultResult<u16> {
         let waiter = self.owner.waiter()?;
-        let options = self.http_options(options)?;
+        let mut options = self.http_options(options)?;
+        foreign::hook_io_threads(&mut options, self.owner.library().io_thread_hooks());
         let bound = Latch::<FaultResult<u16>>::new();
         let giving = bound.clone();
         self.spawn(move |core, stop| async move {

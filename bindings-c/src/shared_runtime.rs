@@ -5,6 +5,8 @@ use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::thread::JoinHandle;
 
+#[cfg(feature = "http")]
+use mcpline::foreign::IoThreadHooks;
 use mcpline::foreign::IoThreadQueue;
 use tokio::runtime::Handle;
 use tokio::sync::oneshot;
@@ -154,6 +156,26 @@ impl SharedRuntime {
 
     pub(crate) fn io_queue(&self) -> &IoThreadQueue {
         &self.io_queue
+    }
+
+    /// Returns what makes a thread of an HTTP server an I/O thread of the library.
+    #[cfg(feature = "http")]
+    pub(crate) fn io_thread_hooks(&self) -> IoThreadHooks {
+        let pool = Arc::downgrade(&self.pool);
+        IoThreadHooks {
+            start: |name, run| {
+                let run = move || {
+                    executor::become_io_thread();
+                    run();
+                };
+                threads::start(name, Box::new(run))
+            },
+            before_sleep: Arc::new(move || {
+                if let Some(pool) = pool.upgrade() {
+                    pool.before_io_sleep();
+                }
+            }),
+        }
     }
 
     pub(crate) fn pool(&self) -> &Arc<Pool> {

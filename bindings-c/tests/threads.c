@@ -3,6 +3,8 @@
 
 #include "check.h"
 
+#include <arpa/inet.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 enum { CALLERS = 4, CALLS_EACH = 25 };
@@ -300,11 +302,85 @@ static void a_server_is_closed_while_it_starts(void) {
   }
 }
 
+/* Waits until two calls are here, so each needs a thread of its own. */
+static void meet(mcpl_call *call, const char *arguments, size_t length, void *user) {
+  (void)arguments, (void)length;
+  tally_add(user);
+  tally_wait(user, 2);
+  OK(mcpl_call_reply_text(call, "met", MCPL_AUTO_LENGTH));
+}
+
+/* Connects to a server and sends a call of 2026-07-28. */
+static int send_call(uint16_t port, const char *tool) {
+  char body[512];
+  char message[1024];
+  const struct sockaddr_in address = {
+      .sin_family = AF_INET, .sin_port = htons(port), .sin_addr = {.s_addr = htonl(INADDR_LOOPBACK)}};
+  snprintf(body, sizeof body,
+           "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"tools/call\",\"params\":{\"name\":\"%s\",\"arguments\":{},\"_meta\":{"
+           "\"io.modelcontextprotocol/protocolVersion\":\"2026-07-28\",\"io.modelcontextprotocol/clientCapabilities\":{}}}}",
+           tool);
+  const int length = snprintf(
+      message, sizeof message,
+      "POST /mcp HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nAccept: application/json, "
+      "text/event-stream\r\nMCP-Protocol-Version: 2026-07-28\r\nMcp-Method: tools/call\r\nMcp-Name: %s\r\n"
+      "Content-Length: %zu\r\n\r\n%s",
+      tool, strlen(body), body);
+  const int stream = socket(AF_INET, SOCK_STREAM, 0);
+  CHECK(stream >= 0);
+  CHECK(connect(stream, (const struct sockaddr *)&address, sizeof address) == 0);
+  CHECK(write(stream, message, (size_t)length) == length);
+  return stream;
+}
+
+/* Checks that a response contains this. */
+static void receive(int stream, const char *part) {
+  char seen[4096] = "";
+  size_t length = 0;
+  while (strstr(seen, part) == NULL) {
+    const ssize_t count = read(stream, seen + length, sizeof seen - 1 - length);
+    CHECK(count > 0);
+    length += (size_t)count;
+    seen[length] = 0;
+  }
+}
+
+/* Inline handlers of both connections run at the same time, and so do handlers on the pool, whose results go back to both. */
+static void connections_are_served_by_several_io_threads(void) {
+  struct tally inline_calls = TALLY;
+  struct tally pooled_calls = TALLY;
+  uint16_t port = 0;
+  const mcpl_handler_options options = {.size = sizeof options, .flags = MCPL_HANDLER_INLINE};
+  mcpl_server *server = mcpl_server_new("server", "1");
+  OK(mcpl_server_add_tool_with(server, "{\"name\":\"inline\"}", MCPL_AUTO_LENGTH, &options, meet, &inline_calls, NULL));
+  OK(mcpl_server_add_tool(server, "pooled", "Meets", NULL, meet, &pooled_calls, NULL));
+  OK(mcpl_server_start_http(server, "127.0.0.1", 0, "{\"io_threads\": 2}", &port));
+  const char *tools[] = {"inline", "pooled"};
+  for (size_t index = 0; index < 2; index++) {
+    const int first = send_call(port, tools[index]);
+    const int second = send_call(port, tools[index]);
+    receive(first, "met");
+    receive(second, "met");
+    CHECK(close(first) == 0 && close(second) == 0);
+  }
+  mcpl_server_free(server);
+}
+
+/* A server with more I/O threads than any machine has use for is refused. */
+static void the_number_of_io_threads_is_limited(void) {
+  uint16_t port = 0;
+  mcpl_server *server = mcpl_server_new("server", "1");
+  EXPECT(MCPL_USAGE_ERROR, mcpl_server_start_http(server, "127.0.0.1", 0, "{\"io_threads\": 1025}", &port));
+  CONTAINS(mcpl_error_message(mcpl_last_error()), "io_threads");
+  mcpl_server_free(server);
+}
+
 static const struct test tests[] = {
     TEST(calls_are_completed_by_other_threads),         TEST(calls_are_cancelled_while_they_are_completed),
     TEST(a_server_is_closed_while_it_is_called),        TEST(features_change_while_they_are_listed),
     TEST(surplus_workers_end_when_waiting_ones_return), TEST(a_closing_server_is_not_started_again),
-    TEST(a_server_is_closed_while_it_starts),
+    TEST(a_server_is_closed_while_it_starts),           TEST(connections_are_served_by_several_io_threads),
+    TEST(the_number_of_io_threads_is_limited),
 };
 
 MAIN(tests)

@@ -1,4 +1,6 @@
 /* mcpline for C serving echo tools over stdio, or over HTTP with `--http PORT`. */
+#define _GNU_SOURCE /* for the cores that it may use */
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -25,6 +27,13 @@ static void echo_stream(mcpl_call *call, const char *arguments, size_t length, v
   echo(call, arguments, length, user);
 }
 
+/* The options of the HTTP server: an I/O thread for each of both cores, if it may use both. */
+static const char *http_options(void) {
+  cpu_set_t cores;
+  const int failed = sched_getaffinity(0, sizeof cores, &cores);
+  return failed == 0 && CPU_COUNT(&cores) > 1 ? "{\"io_threads\": 2}" : NULL;
+}
+
 int main(int count, char **arguments) {
   static const char INLINE[] =
       "{\"name\":\"echo_inline\",\"description\":\"Echo on the I/O thread\",\"inputSchema\":" INPUT "}";
@@ -39,7 +48,7 @@ int main(int count, char **arguments) {
                                   NULL);
   }
   if (status == MCPL_OK && count == 3 && strcmp(arguments[1], "--http") == 0) {
-    status = mcpl_server_run_http(server, "127.0.0.1", (uint16_t)strtoul(arguments[2], NULL, 10), NULL);
+    status = mcpl_server_run_http(server, "127.0.0.1", (uint16_t)strtoul(arguments[2], NULL, 10), http_options());
   } else if (status == MCPL_OK) {
     status = mcpl_server_run_stdio(server);
   }

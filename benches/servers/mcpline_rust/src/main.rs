@@ -21,13 +21,18 @@ async fn echo_stream(arguments: EchoArguments, context: Context) -> String {
 }
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
-    // Like a typical server: one thread on a single core, which applies to all figures except those for two cores.
-    let cores = std::thread::available_parallelism()?.get();
-    let mut builder = match cores {
-        1 => tokio::runtime::Builder::new_current_thread(),
-        _ => tokio::runtime::Builder::new_multi_thread(),
-    };
-    builder.enable_all().build()?.block_on(serve())
+    tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()?
+        .block_on(serve())
+}
+
+/// Returns the threads that serve connections: one, which applies to all figures except those for two cores.
+fn io_threads() -> std::io::Result<usize> {
+    Ok(match std::thread::available_parallelism()?.get() {
+        1 => 0,
+        cores => cores,
+    })
 }
 
 async fn serve() -> Result<(), Box<dyn std::error::Error>> {
@@ -46,7 +51,9 @@ async fn serve() -> Result<(), Box<dyn std::error::Error>> {
                 .get(at + 1)
                 .ok_or("--http needs a port")?
                 .parse()?;
-            let listener = http(("127.0.0.1", port), HttpOptions::default()).await?;
+            let mut options = HttpOptions::default();
+            options.io_threads = io_threads()?;
+            let listener = http(("127.0.0.1", port), options).await?;
             server.serve(listener).await?;
         }
     }

@@ -4,6 +4,7 @@ use tokio::net::TcpListener;
 
 use crate::error::Error;
 use crate::server::Server;
+use crate::transport::http::io_threads::IoThreadHooks;
 use crate::transport::http::{Http, HttpOptions, check_metrics, http};
 
 /// Listens for a server, if the paths of its routes and metrics are free. The error of [`Server::serve`] would come after
@@ -30,6 +31,11 @@ pub async fn listen(
             http((host, port), options).await
         }
     }
+}
+
+/// Sets what a binding does with the I/O threads of an HTTP server ([`HttpOptions::io_threads`]).
+pub fn hook_io_threads(options: &mut HttpOptions, hooks: IoThreadHooks) {
+    options.io_thread_hooks = hooks;
 }
 
 /// Like [`listen`], on a socket that listens already.

@@ -100,12 +100,14 @@ pub use features::{
 #[cfg(any(feature = "openapi", feature = "routes"))]
 pub use http_parts::http_response;
 
+#[cfg(all(feature = "server", feature = "http"))]
+pub use crate::transport::http::io_threads::{IoThreadHooks, StartThread};
 #[cfg(feature = "server")]
 pub use call_queue::{CallQueue, QueueFull, WakeupHold};
 #[cfg(feature = "server")]
 pub use io_thread_queue::{InputResponseCallback, IoAction, IoThreadQueue};
 #[cfg(all(feature = "server", feature = "http"))]
-pub use listening::listen;
+pub use listening::{hook_io_threads, listen};
 #[cfg(all(feature = "server", feature = "stdio"))]
 pub use local_socket::{LocalSocket, LocalSocketOptions, local_socket};
 #[cfg(feature = "openapi")]

@@ -5,6 +5,7 @@ mod support;
 
 mod cors;
 mod https;
+mod io_threads;
 mod listener;
 mod mount;
 mod mount_paths;

@@ -33,6 +33,7 @@ options! {
         read_timeout: Option<f64>,
         write_timeout: Option<f64>,
         max_connections: Option<usize>,
+        io_threads: Option<usize>,
         stateless: bool,
         max_sessions: Option<usize>,
         session_idle_timeout: Option<f64>,
@@ -77,6 +78,7 @@ impl HttpServingOptions {
         set_seconds(&mut options.read_timeout, self.read_timeout)?;
         set_seconds(&mut options.write_timeout, self.write_timeout)?;
         set(&mut options.max_connections, self.max_connections);
+        set(&mut options.io_threads, self.io_threads);
         options.stateless = self.stateless;
         set(&mut options.max_sessions, self.max_sessions);
         set_seconds(&mut options.session_idle_timeout, self.session_idle_timeout)?;

@@ -26,6 +26,7 @@ use crate::warning_limit::warn_limited;
 
 use super::disconnect_watcher::{DisconnectWatcher, watched};
 use super::hyper_buffers::{BUFFERED_BYTES, BufferShrinkTimer, RequestBody};
+use super::io_threads::IoThreads;
 use super::metrics;
 use super::options::HttpOptions;
 #[cfg(feature = "routes")]
@@ -132,6 +133,7 @@ impl Http {
             write: self.options.write_timeout,
         };
         let connections = self.options.max_connections;
+        let threads = IoThreads::start(self.options.io_threads, &self.options.io_thread_hooks)?;
         let service = HttpService::new(server.clone(), self.options, bound, false);
         server.inner().start(&tokio::runtime::Handle::current());
         // The remaining ones end when this set is dropped. A stop signal in each would cost every request.
@@ -161,12 +163,23 @@ impl Http {
                     let service = service.for_connection(client.clone(), remote);
                     let security = security.clone();
                     let stop = stop.clone();
-                    let served =
-                        serve_connection(stream, security, service, client, stop, timeouts);
-                    open_connections.spawn(background::task(async move {
-                        served.await;
+                    let serve = move |stream| async move {
+                        serve_connection(stream, security, service, client, stop, timeouts).await;
                         drop((permit, open));
-                    }));
+                    };
+                    let Some(thread) = threads.assign() else {
+                        open_connections.spawn(background::task(serve(stream)));
+                        continue;
+                    };
+                    let runtime = thread.runtime.clone();
+                    match thread.serve(stream, serve) {
+                        Ok(served) => {
+                            open_connections.spawn_on(background::task(served), &runtime);
+                        }
+                        Err(error) => {
+                            tracing::warn!(%error, "cannot pass a connection to its thread");
+                        }
+                    }
                 }
                 (_, Err(error)) => {
                     tracing::warn!(%error, "cannot accept a connection; trying again (raise the limit of open files if it is reached, or lower `max_connections`)");
@@ -179,6 +192,8 @@ impl Http {
         service.end_calls(grace).await;
         // Everything is answered. Clients that do not read their response are disconnected.
         let _ = tokio::time::timeout(LAST_ANSWERS, permits.acquire_many(all)).await;
+        drop(open_connections);
+        threads.end().await;
         Ok(())
     }
 }

@@ -18,6 +18,7 @@ mod heartbeats;
 mod http_sse;
 mod hyper_buffers;
 mod in_flight;
+pub(crate) mod io_threads;
 mod kept_streams;
 mod legacy;
 mod listener;

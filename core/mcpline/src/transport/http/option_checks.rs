@@ -1,6 +1,7 @@
 //! Checks of paths, hosts and origins in the options of an HTTP server. An entry that no request can match would refuse all
 //! requests that it is meant for, far from the place of the mistake.
 
+use super::io_threads::MAX_IO_THREADS;
 use super::options::HttpOptions;
 use super::security::host_name;
 use crate::error::Error;
@@ -12,8 +13,13 @@ impl HttpOptions {
     /// # Errors
     ///
     /// [`ErrorKind::Usage`](crate::ErrorKind::Usage), with the entry and what to write: a path without a slash at its
-    /// start, or an entry of the hosts or origins that no request can match.
+    /// start, an entry of the hosts or origins that no request can match, or too many I/O threads.
     pub(crate) fn normalize(&mut self) -> Result<(), Error> {
+        if self.io_threads > MAX_IO_THREADS {
+            return Err(Error::usage(format!(
+                "`io_threads`: at most {MAX_IO_THREADS}, and useful up to the number of cores"
+            )));
+        }
         check_path("path", &self.path)?;
         if let Some((stream, messages)) = &self.sse_paths {
             check_path("sse_paths", stream)?;

@@ -7,6 +7,8 @@ use std::time::Duration;
 #[cfg(feature = "auth")]
 use crate::auth::ResourceServer;
 
+use super::io_threads::IoThreadHooks;
+
 /// The default of [`HttpOptions::path`].
 pub(super) const DEFAULT_PATH: &str = "/mcp";
 
@@ -66,6 +68,15 @@ pub struct HttpOptions {
     /// Maximum number of open connections, each of which uses a file descriptor. More wait to be accepted. Default:
     /// 10,000.
     pub max_connections: usize,
+    /// Number of threads that read and write the connections, and run the handlers of their requests, so that one server
+    /// uses several cores; at most 1,024. Default: 0, the runtime that serves the server.
+    ///
+    /// Each thread has a runtime of its own, which costs less per request than a runtime with several threads. A connection
+    /// stays on the thread with the fewest connections at its begin. A handler that blocks delays the other requests of its
+    /// thread, and tasks that handlers spawn end with the server. Mounted servers have no connections, so it does not apply to
+    /// them.
+    pub io_threads: usize,
+    pub(crate) io_thread_hooks: IoThreadHooks,
     /// Serve clients of handshake revisions without sessions. Default: `false`.
     ///
     /// Then any process can answer any request, without shared sessions. But nothing is kept between requests: there are
@@ -125,6 +136,8 @@ impl Default for HttpOptions {
             read_timeout: Duration::from_secs(30),
             write_timeout: Duration::from_secs(30),
             max_connections: 10_000,
+            io_threads: 0,
+            io_thread_hooks: IoThreadHooks::default(),
             stateless: false,
             max_sessions: 10_000,
             session_idle_timeout: Duration::from_secs(1_800),
