@@ -352,7 +352,8 @@ static void connections_are_served_by_several_io_threads(void) {
   uint16_t port = 0;
   const mcpl_handler_options options = {.size = sizeof options, .flags = MCPL_HANDLER_INLINE};
   mcpl_server *server = mcpl_server_new("server", "1");
-  OK(mcpl_server_add_tool_with(server, "{\"name\":\"inline\"}", MCPL_AUTO_LENGTH, &options, meet, &inline_calls, NULL));
+  OK(mcpl_server_add_tool_with(server, "{\"name\":\"inline\",\"inputSchema\":{\"type\":\"object\"}}", MCPL_AUTO_LENGTH,
+                               &options, meet, &inline_calls, NULL));
   OK(mcpl_server_add_tool(server, "pooled", "Meets", NULL, meet, &pooled_calls, NULL));
   OK(mcpl_server_start_http(server, "127.0.0.1", 0, "{\"io_threads\": 2}", &port));
   const char *tools[] = {"inline", "pooled"};
