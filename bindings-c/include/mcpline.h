@@ -48,10 +48,10 @@
  * be NULL, is called exactly once: see mcpl_finalizer.
  *
  * Callbacks run on worker threads. If the server or client uses an mcpl_loop, they run on the thread that dispatches it;
- * handlers with MCPL_HANDLER_INLINE run on the I/O thread. Callbacks run concurrently, except that the notifications of a
- * client and the messages of a channel arrive one at a time and in order. Callbacks may call every function, including those
- * that wait, unless waiting would be a deadlock: then these return MCPL_WOULD_DEADLOCK. A callback must not throw a C++
- * exception or be left by longjmp.
+ * handlers with MCPL_HANDLER_INLINE run on the I/O thread. An HTTP server with the option `io_threads` has I/O threads of its own
+ * beside that one. Callbacks run concurrently, except that the notifications of a client and the messages of a channel arrive
+ * one at a time and in order. Callbacks may call every function, including those that wait, unless waiting would be a deadlock:
+ * then these return MCPL_WOULD_DEADLOCK. A callback must not throw a C++ exception or be left by longjmp.
  *
  * Waiting. Functions that wait are documented as such. They return MCPL_WOULD_DEADLOCK on the I/O thread and within
  * mcpl_loop_dispatch (which callbacks may call again). On a loop's thread that is not dispatching, they dispatch the loop

@@ -26,6 +26,8 @@ pub(crate) struct SharedRuntime {
     io_queue: IoThreadQueue,
     pool: Arc<Pool>,
     ending: Mutex<Option<IoThread>>,
+    /// The I/O threads of HTTP servers, which end after their servers.
+    server_threads: Mutex<Vec<JoinHandle<()>>>,
     threads: Mutex<Option<RunningThreads>>,
 }
 
@@ -139,6 +141,7 @@ impl SharedRuntime {
             io_queue,
             pool,
             ending: Mutex::new(Some(IoThread { stop, thread })),
+            server_threads: Mutex::default(),
             threads: Mutex::new(Some(running)),
         }))
     }
@@ -158,24 +161,39 @@ impl SharedRuntime {
         &self.io_queue
     }
 
-    /// Returns what makes a thread of an HTTP server an I/O thread of the library.
+    /// Returns what makes a thread of an HTTP server an I/O thread of the library, which ends with it.
     #[cfg(feature = "http")]
-    pub(crate) fn io_thread_hooks(&self) -> IoThreadHooks {
-        let pool = Arc::downgrade(&self.pool);
+    pub(crate) fn io_thread_hooks(self: &Arc<Self>) -> IoThreadHooks {
+        let (library, pool) = (Arc::downgrade(self), Arc::downgrade(&self.pool));
         IoThreadHooks {
-            start: |name, run| {
+            start: Arc::new(move |name, run| {
+                let ended = || std::io::Error::other("the library is being closed");
+                let library = library.upgrade().ok_or_else(ended)?;
+                let mut started = library.lock_server_threads();
+                // Those of servers that have ended before.
+                for thread in started.extract_if(.., |thread| thread.is_finished()) {
+                    // A panic was reported by the thread itself.
+                    let _ = thread.join();
+                }
                 let run = move || {
                     executor::become_io_thread();
                     run();
                 };
-                threads::start(name, Box::new(run))
-            },
+                started.push(threads::start(name, Box::new(run))?);
+                Ok(())
+            }),
             before_sleep: Arc::new(move || {
                 if let Some(pool) = pool.upgrade() {
                     pool.before_io_sleep();
                 }
             }),
         }
+    }
+
+    fn lock_server_threads(&self) -> MutexGuard<'_, Vec<JoinHandle<()>>> {
+        self.server_threads
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(crate) fn pool(&self) -> &Arc<Pool> {
@@ -188,6 +206,10 @@ impl SharedRuntime {
         self.pool.close();
         if let Some(thread) = self.stop() {
             // A panic was reported by the thread itself.
+            let _ = thread.join();
+        }
+        let server_threads = std::mem::take(&mut *self.lock_server_threads());
+        for thread in server_threads {
             let _ = thread.join();
         }
         diagnostics::flush();

@@ -62,7 +62,7 @@ static void use(void) {
   mcpl_loop *loop = library.mcpl_loop_new();
   require(library.mcpl_loop_fd(loop) >= 0, "a loop has a descriptor");
   require(library.mcpl_server_add_tool(server, "reply", "Replies", NULL, reply, NULL, NULL) == MCPL_OK, "a tool");
-  require(library.mcpl_server_start_http(server, "127.0.0.1", 0, NULL, &port) == MCPL_OK, "it serves");
+  require(library.mcpl_server_start_http(server, "127.0.0.1", 0, "{\"io_threads\":2}", &port) == MCPL_OK, "it serves");
   snprintf(url, sizeof url, "http://127.0.0.1:%u/mcp", (unsigned)port);
   require(library.mcpl_client_connect(client, url) == MCPL_OK, "a connection");
   require(library.mcpl_client_call_tool(client, "reply", NULL, 0, NULL, &result, NULL) == MCPL_OK, "a result");

@@ -81,7 +81,8 @@ impl Pool {
             wire,
             since: Instant::now(),
         });
-        if shared.sweeper.is_none() {
+        // It ends with its runtime, which this pool may outlive.
+        if shared.sweeper.as_ref().is_none_or(AbortHandle::is_finished) {
             let task = background::spawn_here(self.tasks.until_closed(sweep(Arc::downgrade(self))));
             shared.sweeper = Some(task.abort_handle());
         }

@@ -13,7 +13,7 @@ use mcpline::server::Settings;
 use mcpline::transport::Stop;
 use mcpline::transport::http::{HttpOptions, http};
 use mcpline::{Context, Error, ErrorKind, Server};
-use serde_json::json;
+use serde_json::{Value, json};
 use tokio::sync::mpsc::unbounded_channel;
 use tokio::task::JoinHandle;
 
@@ -27,6 +27,10 @@ struct Serving {
 async fn start(server: Server, io_threads: usize) -> Serving {
     let mut options = HttpOptions::default();
     options.io_threads = io_threads;
+    start_with(server, options).await
+}
+
+async fn start_with(server: Server, options: HttpOptions) -> Serving {
     let http = http(("127.0.0.1", 0), options).await.expect("a free port");
     let (address, stop) = (http.address(), Stop::new());
     let signal = stop.clone();
@@ -159,6 +163,39 @@ async fn a_handler_that_blocks_its_thread_does_not_delay_the_end_for_ever() {
     has_begun.recv().await.expect("a call");
     serving.stop.stop();
     serving.ended.await.expect("no panic").expect("served");
+    drop(go_on);
+}
+
+#[tokio::test]
+async fn a_blocked_thread_does_not_delay_the_timers_of_the_service() {
+    let (began, mut has_begun) = unbounded_channel();
+    let (go_on, blocked) = channel::<()>();
+    let blocked = Mutex::new(blocked);
+    let server = server().tool("waits", "Never answers", |_: Nothing, _: Context| {
+        std::future::pending::<String>()
+    });
+    let server = server.tool("blocks", "Blocks", move |_: Nothing, _: Context| {
+        began.send(()).expect("the test waits");
+        // Ends with the test.
+        let _ = blocked.lock().expect("not poisoned").recv();
+        std::future::ready("late")
+    });
+    let mut options = HttpOptions::default();
+    options.io_threads = 2;
+    options.stream_upgrade_delay = Duration::from_millis(500);
+    let serving = start_with(server, options).await;
+    // The first call that waits is on the thread that is blocked afterwards.
+    let mut first = Connection::open(serving.address).await;
+    call(&mut first, "waits").await;
+    let mut second = Connection::open(serving.address).await;
+    second.send("GET", "/health", &[], &Value::Null).await;
+    second.until(Some("\r\n\r\nok")).await;
+    let mut third = Connection::open(serving.address).await;
+    call(&mut third, "blocks").await;
+    has_begun.recv().await.expect("a call");
+    second.seen.clear();
+    call(&mut second, "waits").await;
+    second.until(Some("text/event-stream")).await;
     drop(go_on);
 }
 

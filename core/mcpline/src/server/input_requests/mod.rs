@@ -22,6 +22,7 @@ use mcpline_protocol::mrtr::{
 use mcpline_protocol::session::{InputRequestError, RequiredCapability, ServerRequest};
 use mcpline_protocol::wire::{Method, Params, Raw, json_string};
 use mcpline_runtime::clock;
+use tokio::runtime::Handle;
 
 use crate::background;
 use crate::message_sink::{self, ResponseStatus};
@@ -504,7 +505,9 @@ fn send_in_round(
 
 /// Ends the round one scheduler turn from now, so that input requests made together are sent together.
 fn schedule_flush(call: Arc<CallState>) {
-    let runtime = call.lock_current_request().connection.runtime().clone();
+    // Of this thread, if it has one: the others of a batch are made here before it runs.
+    let runtime = Handle::try_current()
+        .unwrap_or_else(|_| call.lock_current_request().connection.runtime().clone());
     background::spawn(&runtime, async move {
         tokio::task::yield_now().await;
         flush(&call);

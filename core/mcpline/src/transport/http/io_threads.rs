@@ -11,18 +11,21 @@ use std::fmt;
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::thread::JoinHandle;
 
 use tokio::net::TcpStream;
 use tokio::runtime::{Builder, Handle, Runtime};
 use tokio::sync::oneshot;
+use tokio::time::Instant;
 
 use crate::error::Error;
-use crate::transport::LAST_ANSWERS;
 
 /// Maximum number of threads: more than any machine has cores, and far below the number of threads that a process may
 /// have.
 pub(super) const MAX_IO_THREADS: usize = 1_024;
+
+/// Maximum number of threads for blocking work that the I/O threads of a server have together: as many as one runtime of
+/// tokio has.
+const MAX_BLOCKING_THREADS: usize = 512;
 
 /// What a binding does with the I/O threads of its HTTP servers.
 #[derive(Clone)]
@@ -34,7 +37,7 @@ pub struct IoThreadHooks {
 }
 
 /// Starts a thread with a name that runs this function.
-pub type StartThread = fn(&str, Box<dyn FnOnce() + Send>) -> io::Result<JoinHandle<()>>;
+pub type StartThread = Arc<dyn Fn(&str, Box<dyn FnOnce() + Send>) -> io::Result<()> + Send + Sync>;
 
 impl fmt::Debug for IoThreadHooks {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -45,20 +48,23 @@ impl fmt::Debug for IoThreadHooks {
 impl Default for IoThreadHooks {
     fn default() -> Self {
         Self {
-            start: |name, run| std::thread::Builder::new().name(name.into()).spawn(run),
+            start: Arc::new(|name, run| {
+                let thread = std::thread::Builder::new().name(name.into());
+                thread.spawn(run).map(drop)
+            }),
             before_sleep: Arc::new(|| {}),
         }
     }
 }
 
 /// The I/O threads of one server. If this is dropped, they end with what they are doing.
-#[derive(Default)]
+#[derive(Debug, Default)]
 pub(super) struct IoThreads(Vec<IoThread>);
 
+#[derive(Debug)]
 struct IoThread {
     runtime: Handle,
     connections: Arc<AtomicUsize>,
-    thread: JoinHandle<()>,
     /// Ends the thread when it is dropped.
     running: oneshot::Sender<()>,
     ended: oneshot::Receiver<()>,
@@ -80,7 +86,8 @@ impl IoThreads {
     ///
     /// [`ErrorKind::Transport`](crate::ErrorKind::Transport): the system is out of threads or file descriptors.
     pub(super) fn start(count: usize, hooks: &IoThreadHooks) -> Result<Self, Error> {
-        let threads = (0..count).map(|_| IoThread::start(hooks));
+        let blocking = MAX_BLOCKING_THREADS.div_ceil(count.max(1));
+        let threads = (0..count).map(|_| IoThread::start(hooks, blocking));
         let threads = threads.collect::<io::Result<_>>().map_err(|error| {
             Error::transport(
                 "listen",
@@ -103,18 +110,21 @@ impl IoThreads {
         })
     }
 
-    /// Ends the threads and waits until they are gone, for a limited time: a handler could block one.
-    pub(super) async fn end(self) {
+    /// Whether there are any.
+    pub(super) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Ends the threads and waits until `deadline` for their last tasks: a handler could block one.
+    pub(super) async fn end(self, deadline: Instant) {
         let ended: Vec<_> = self.0.into_iter().map(IoThread::end).collect();
         let all_ended = async {
-            for (ended, thread) in ended {
+            for ended in ended {
                 // The last thing that the thread does.
                 let _ = ended.await;
-                // A panic was reported by the thread itself.
-                let _ = thread.join();
             }
         };
-        if tokio::time::timeout(LAST_ANSWERS, all_ended).await.is_err() {
+        if tokio::time::timeout_at(deadline, all_ended).await.is_err() {
             tracing::warn!("an I/O thread does not end: a handler blocks it");
         }
     }
@@ -149,17 +159,18 @@ impl Assignment {
 }
 
 impl IoThread {
-    fn start(hooks: &IoThreadHooks) -> io::Result<Self> {
+    fn start(hooks: &IoThreadHooks, blocking: usize) -> io::Result<Self> {
         let before_sleep = hooks.before_sleep.clone();
         let runtime = Builder::new_current_thread()
             .enable_all()
+            .max_blocking_threads(blocking)
             .on_thread_park(move || before_sleep())
             .build()?;
         let handle = runtime.handle().clone();
         let runtime = OwnRuntime(Some(runtime));
         let (running, stopped) = oneshot::channel();
         let (end, ended) = oneshot::channel();
-        let thread = (hooks.start)(
+        (hooks.start)(
             "mcpline-io",
             Box::new(move || {
                 runtime.run(stopped);
@@ -170,15 +181,14 @@ impl IoThread {
         Ok(Self {
             runtime: handle,
             connections: Arc::default(),
-            thread,
             running,
             ended,
         })
     }
 
-    fn end(self) -> (oneshot::Receiver<()>, JoinHandle<()>) {
+    fn end(self) -> oneshot::Receiver<()> {
         drop(self.running);
-        (self.ended, self.thread)
+        self.ended
     }
 }
 

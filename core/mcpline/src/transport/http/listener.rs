@@ -15,6 +15,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream, ToSocketAddrs, lookup_host};
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
+use tokio::time::Instant;
 
 use crate::background;
 use crate::error::Error;
@@ -48,13 +49,14 @@ pub struct Http {
     listener: TcpListener,
     address: SocketAddr,
     options: HttpOptions,
+    threads: IoThreads,
 }
 
 /// Binds an address for an HTTP server, such as `("127.0.0.1", 8000)`. Port 0 lets the system choose.
 ///
 /// # Errors
 ///
-/// [`ErrorKind::Transport`](crate::ErrorKind::Transport): the address cannot be bound.
+/// [`ErrorKind::Transport`](crate::ErrorKind::Transport): the address cannot be bound, or the I/O threads cannot be started.
 /// [`ErrorKind::Usage`](crate::ErrorKind::Usage): a path, host or origin in the options is invalid.
 pub async fn http(address: impl ToSocketAddrs, mut options: HttpOptions) -> Result<Http, Error> {
     options.normalize()?;
@@ -75,17 +77,19 @@ impl Http {
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Transport`](crate::ErrorKind::Transport): its address is unknown.
+    /// [`ErrorKind::Transport`](crate::ErrorKind::Transport): its address is unknown, or the I/O threads cannot be started.
     /// [`ErrorKind::Usage`](crate::ErrorKind::Usage): a path, host or origin in the options is invalid.
     pub fn from_listener(listener: TcpListener, mut options: HttpOptions) -> Result<Self, Error> {
         options.normalize()?;
         let address = listener.local_addr().map_err(|error| {
             Error::transport("listen", "cannot read the address of the listener", error)
         })?;
+        let threads = IoThreads::start(options.io_threads, &options.io_thread_hooks)?;
         Ok(Self {
             listener,
             address,
             options,
+            threads,
         })
     }
 
@@ -133,9 +137,13 @@ impl Http {
             write: self.options.write_timeout,
         };
         let connections = self.options.max_connections;
-        let threads = IoThreads::start(self.options.io_threads, &self.options.io_thread_hooks)?;
+        let runtime = tokio::runtime::Handle::current();
+        let threads = self.threads;
         let service = HttpService::new(server.clone(), self.options, bound, false);
-        server.inner().start(&tokio::runtime::Handle::current());
+        if !threads.is_empty() {
+            service.set_runtime(&runtime);
+        }
+        server.inner().start(&runtime);
         // The remaining ones end when this set is dropped. A stop signal in each would cost every request.
         let mut open_connections = JoinSet::new();
         loop {
@@ -191,9 +199,10 @@ impl Http {
         let all = u32::try_from(connections).unwrap_or(u32::MAX);
         service.end_calls(grace).await;
         // Everything is answered. Clients that do not read their response are disconnected.
-        let _ = tokio::time::timeout(LAST_ANSWERS, permits.acquire_many(all)).await;
+        let deadline = Instant::now() + LAST_ANSWERS;
+        let _ = tokio::time::timeout_at(deadline, permits.acquire_many(all)).await;
         drop(open_connections);
-        threads.end().await;
+        threads.end(deadline).await;
         Ok(())
     }
 }

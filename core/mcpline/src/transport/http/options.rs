@@ -73,8 +73,9 @@ pub struct HttpOptions {
     ///
     /// Each thread has a runtime of its own, which costs less per request than a runtime with several threads. A connection
     /// stays on the thread with the fewest connections at its begin. A handler that blocks delays the other requests of its
-    /// thread, and tasks that handlers spawn end with the server. Mounted servers have no connections, so it does not apply to
-    /// them.
+    /// thread; tasks that handlers spawn end with the server; `tokio::task::block_in_place` panics, because each runtime has one
+    /// thread; and only a global subscriber of `tracing` sees what happens there. Mounted servers have no connections, so it does
+    /// not apply to them.
     pub io_threads: usize,
     pub(crate) io_thread_hooks: IoThreadHooks,
     /// Serve clients of handshake revisions without sessions. Default: `false`.

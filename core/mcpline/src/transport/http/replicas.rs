@@ -237,9 +237,11 @@ impl Replicas {
 
     /// Saves an active session again before its lifetime is over.
     pub(super) fn renew(&self, session: &Arc<Session>) {
+        let Some(sessions) = session.sessions() else {
+            return;
+        };
         let session = session.clone();
-        let runtime = session.connection.runtime().clone();
-        background::spawn(&runtime, async move {
+        background::spawn(&sessions.runtime_of(&session).clone(), async move {
             if let Some(sessions) = session.sessions()
                 && let Some(replicas) = sessions.replicas()
             {
@@ -252,9 +254,11 @@ impl Replicas {
     /// Saves a session that was just loaded again, so that its lifetime begins anew: if each of its requests reaches another one
     /// of many processes, no process sees it in use when the time to [renew](Self::renew) it has come.
     fn renew_loaded(session: &Arc<Session>) {
+        let Some(sessions) = session.sessions() else {
+            return;
+        };
         let session = session.clone();
-        let runtime = session.connection.runtime().clone();
-        background::spawn(&runtime, async move {
+        background::spawn(&sessions.runtime_of(&session).clone(), async move {
             if let Some(sessions) = session.sessions()
                 && let Some(replicas) = sessions.replicas()
             {

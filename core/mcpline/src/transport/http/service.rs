@@ -20,6 +20,7 @@ use http::{HeaderValue, Method, Request, Response, StatusCode, Version};
 use http_body_util::BodyExt;
 use mcpline_protocol::wire::encode;
 use mcpline_protocol::{ErrorCode, RpcError};
+use tokio::runtime::Handle;
 
 use crate::header_names::value_of;
 use crate::quota::{ClientKey, ClientQuota, Exceeded, LimitOwner, RefusalReason};
@@ -132,6 +133,12 @@ impl HttpService {
                 is_mounted,
             }),
         }
+    }
+
+    /// Sets the runtime of tasks that belong to no connection. Without it they run on that of the connection that needs them first.
+    pub(super) fn set_runtime(&self, runtime: &Handle) {
+        self.shared.upgrade_timers.set_runtime(runtime);
+        self.shared.sessions.set_runtime(runtime);
     }
 
     /// Answers one request.

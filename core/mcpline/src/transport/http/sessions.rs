@@ -8,6 +8,7 @@ use http::StatusCode;
 use mcpline_protocol::RpcError;
 use mcpline_protocol::session::SessionScope;
 use mcpline_runtime::clock;
+use tokio::runtime::Handle;
 
 use crate::background;
 use crate::message_sink::MessageSink;
@@ -63,6 +64,8 @@ pub(super) struct Sessions {
     transport: TransportId,
     /// The other processes that serve the same sessions, if there are any.
     replicas: Option<Replicas>,
+    /// The runtime of tasks for other processes, if it is not that of their session's connection.
+    runtime: OnceLock<Handle>,
 }
 
 /// A reserved place among the sessions, released on drop. A session is only added after its handshake; without
@@ -97,8 +100,21 @@ impl Sessions {
             by_shared_key: Mutex::default(),
             cap,
             transport,
+            runtime: OnceLock::new(),
             replicas: sharing.map(|sharing| Replicas::join(sharing, this.clone())),
         })
+    }
+
+    /// Sets the runtime of tasks that must not end with the thread of a connection, and must not be held up by it.
+    pub(super) fn set_runtime(&self, runtime: &Handle) {
+        // Set once.
+        let _ = self.runtime.set(runtime.clone());
+    }
+
+    /// Returns the runtime of tasks for this session that other processes wait for.
+    pub(super) fn runtime_of<'a>(&'a self, session: &'a Session) -> &'a Handle {
+        let own = || session.connection.runtime();
+        self.runtime.get().unwrap_or_else(own)
     }
 
     pub(super) fn replicas(&self) -> Option<&Replicas> {
@@ -407,8 +423,9 @@ impl Session {
         let sessions = self.sessions.upgrade();
         let replicas = sessions.as_ref().and_then(|sessions| sessions.replicas());
         // A task, because the removal must not stop if the client closes its connection.
-        let removal = replicas
-            .map(|replicas| background::spawn(self.connection.runtime(), replicas.forget(self)));
+        let removal = sessions.as_ref().zip(replicas).map(|(sessions, replicas)| {
+            background::spawn(sessions.runtime_of(self), replicas.forget(self))
+        });
         self.end_locally();
         removal
     }
@@ -501,7 +518,7 @@ impl Session {
         if let Some(sessions) = self.sessions.upgrade()
             && let Some(replicas) = sessions.replicas()
         {
-            replicas.send_heartbeats(self.connection.runtime());
+            replicas.send_heartbeats(sessions.runtime_of(self));
         }
         let client = self.connection.client();
         let mut streams = self.lock_streams();

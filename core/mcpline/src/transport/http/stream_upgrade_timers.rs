@@ -5,10 +5,11 @@
 
 use std::time::Duration;
 
+use tokio::runtime::Handle;
 use tokio::time::Instant;
 
 use crate::background;
-use crate::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use crate::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use super::post_response::PostResponse;
 
@@ -20,6 +21,8 @@ const SHARES: u32 = 64;
 pub(super) struct StreamUpgradeTimers {
     silence: Duration,
     state: Mutex<WaitingExchanges>,
+    /// The runtime of the task, if it is not that of the first exchange.
+    runtime: OnceLock<Handle>,
 }
 
 #[derive(Default)]
@@ -43,7 +46,14 @@ impl StreamUpgradeTimers {
         Arc::new(Self {
             silence,
             state: Mutex::default(),
+            runtime: OnceLock::new(),
         })
+    }
+
+    /// Sets the runtime of the task: that of an exchange could be held up by a handler.
+    pub(super) fn set_runtime(&self, runtime: &Handle) {
+        // Set once.
+        let _ = self.runtime.set(runtime.clone());
     }
 
     /// Turns the exchange [into a stream](PostResponse::upgrade_to_stream) if it is not decided in time. Call within a runtime.
@@ -61,7 +71,10 @@ impl StreamUpgradeTimers {
             }
         };
         if !std::mem::replace(&mut state.watched, true) {
-            background::spawn_here(self.clone().run());
+            match self.runtime.get() {
+                Some(runtime) => drop(background::spawn(runtime, self.clone().run())),
+                None => drop(background::spawn_here(self.clone().run())),
+            }
         }
         drop(state);
         StreamUpgradeTimer {
