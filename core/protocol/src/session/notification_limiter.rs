@@ -59,6 +59,47 @@ impl TokenBucket {
         Ok(())
     }
 
+    /// Returns a bucket that is full again at this time.
+    pub const fn with_full_at(full_at: Duration) -> Self {
+        Self { full_at }
+    }
+
+    /// Returns when the bucket is full again.
+    pub const fn full_at(&self) -> Duration {
+        self.full_at
+    }
+
+    /// Takes up to `tokens` of a bucket that gets one each `interval` and has room for `burst` of them; returns how many. The bucket
+    /// may come from another clock: it lacks at most `burst` tokens.
+    ///
+    /// # Errors
+    ///
+    /// How long to wait for the next token, if there is none at `now`.
+    pub fn take_up_to(
+        &mut self,
+        tokens: u32,
+        interval: Duration,
+        burst: u32,
+        now: Duration,
+    ) -> Result<u32, Duration> {
+        let interval = interval.max(Duration::from_nanos(1));
+        let room = interval.saturating_mul(burst.max(1));
+        let full_at = self.full_at.clamp(now, now.saturating_add(room));
+        let filled = room.saturating_sub(full_at - now);
+        let available = filled.as_nanos() / interval.as_nanos();
+        let taken = tokens.min(u32::try_from(available).unwrap_or(u32::MAX));
+        if taken == 0 {
+            return Err(interval.saturating_sub(filled));
+        }
+        self.full_at = full_at.saturating_add(interval.saturating_mul(taken));
+        Ok(taken)
+    }
+
+    /// Gives back tokens that were taken and not used.
+    pub fn give_back(&mut self, tokens: u32, interval: Duration) {
+        self.full_at = self.full_at.saturating_sub(interval.saturating_mul(tokens));
+    }
+
     /// Whether no token is missing at `now`.
     pub fn is_full(&self, now: Duration) -> bool {
         self.full_at <= now
@@ -189,6 +230,40 @@ mod tests {
         );
         assert_eq!(thinner.due(RATE, deadline), Some(vec![9]));
         assert_eq!(thinner.deadline(RATE), None);
+    }
+
+    #[test]
+    fn tokens_are_taken_as_far_as_there_are_any_and_given_back() {
+        const SECOND: Duration = Duration::from_secs(1);
+        let mut bucket = TokenBucket::default();
+        let mut now = 5 * SECOND;
+        assert_eq!(bucket.take_up_to(3, SECOND, 4, now), Ok(3));
+        assert_eq!(bucket.take_up_to(3, SECOND, 4, now), Ok(1));
+        assert_eq!(bucket.take_up_to(3, SECOND, 4, now), Err(SECOND));
+        now += SECOND / 4;
+        assert_eq!(bucket.take_up_to(1, SECOND, 4, now), Err(3 * SECOND / 4));
+        bucket.give_back(2, SECOND);
+        assert_eq!(bucket.take_up_to(9, SECOND, 4, now), Ok(2));
+        // It never has more than the burst.
+        bucket.give_back(9, SECOND);
+        assert_eq!(bucket.take_up_to(9, SECOND, 4, now), Ok(4));
+    }
+
+    #[test]
+    fn a_bucket_of_another_clock_lacks_no_more_than_the_burst() {
+        const SECOND: Duration = Duration::from_secs(1);
+        let mut bucket = TokenBucket::with_full_at(Duration::MAX);
+        assert_eq!(bucket.take_up_to(1, SECOND, 2, SECOND), Err(SECOND));
+        assert_eq!(bucket.take_up_to(1, SECOND, 2, 2 * SECOND), Err(SECOND));
+        let mut bucket = TokenBucket::with_full_at(4 * SECOND);
+        assert_eq!(bucket.take_up_to(1, SECOND, 2, 2 * SECOND), Err(SECOND));
+        assert_eq!(bucket.take_up_to(1, SECOND, 2, 3 * SECOND), Ok(1));
+        assert_eq!(bucket.full_at(), 5 * SECOND);
+        // So many that there is no time between two.
+        assert_eq!(
+            TokenBucket::new().take_up_to(9, Duration::ZERO, 9, SECOND),
+            Ok(9)
+        );
     }
 
     fn log(level: LoggingLevel) -> LogMessage<()> {
