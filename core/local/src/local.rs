@@ -140,6 +140,7 @@ mod unix {
                 sessions: shared.clone(),
                 events: shared.clone(),
                 bus: shared,
+                buckets: None,
             })
         }
 

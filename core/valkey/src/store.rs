@@ -161,6 +161,7 @@ impl Valkey {
             sessions: self.clone(),
             events: self.clone(),
             bus: self,
+            buckets: None,
         }
     }
 

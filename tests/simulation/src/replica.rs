@@ -144,6 +144,7 @@ impl Replica {
             sessions: Arc::new(Connected(link.clone())),
             events: Arc::new(Connected(link.clone())),
             bus: Arc::new(Connected(link.clone())),
+            buckets: None,
         });
         settings.state_keys = KeyRing::new([[7_u8; 32]]).ok();
         settings.state_lifetime = STATE_LIFETIME;

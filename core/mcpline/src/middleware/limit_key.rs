@@ -2,9 +2,15 @@
 
 use std::hash::BuildHasher;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use foldhash::quality::RandomState;
+use sha2::{Digest as _, Sha256};
 
 use super::MiddlewareRequest;
+
+/// The beginning of the names of shared buckets. No key of a session or a proof has this length and beginning.
+const NAME_PREFIX: &str = "rate-";
 
 /// What a limit counts requests by. Several keys together count by their combination, and none counts all requests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -50,14 +56,42 @@ impl LimitKeys {
     }
 
     pub(super) fn number_of(&self, request: &MiddlewareRequest) -> u64 {
-        let parts = self.keys.iter().map(|key| match key {
+        self.seed.hash_one(self.parts(request).collect::<Vec<_>>())
+    }
+
+    /// Returns the name of the bucket of a request, which is the same in all processes: a digest of the limit's name and the keys.
+    pub(super) fn shared_name(&self, limit: &str, request: &MiddlewareRequest) -> String {
+        let mut hash = Sha256::new();
+        hash.update(b"mcpline rate limit\0");
+        let parts = self.parts(request).flat_map(|(kind, value)| [kind, value]);
+        for part in [limit].into_iter().chain(parts) {
+            hash.update((part.len() as u64).to_le_bytes());
+            hash.update(part.as_bytes());
+        }
+        format!("{NAME_PREFIX}{}", URL_SAFE_NO_PAD.encode(hash.finalize()))
+    }
+
+    /// Whether a request counts by its connection, which no other process knows.
+    pub(super) fn have_connection(&self, request: &MiddlewareRequest) -> bool {
+        request.is_client_a_connection()
+            && self.keys.iter().any(|key| match key {
+                LimitKey::Client => true,
+                LimitKey::Session => request.session_id().is_none(),
+                LimitKey::Target => false,
+            })
+    }
+
+    fn parts<'r>(
+        &self,
+        request: &'r MiddlewareRequest,
+    ) -> impl Iterator<Item = (&'r str, &'r str)> {
+        self.keys.iter().map(|key| match key {
             LimitKey::Client => ("", request.client()),
             LimitKey::Session => match request.session_id() {
                 Some(session) => ("session", session),
                 None => ("client", request.client()),
             },
             LimitKey::Target => (request.method(), request.name().unwrap_or_default()),
-        });
-        self.seed.hash_one(parts.collect::<Vec<_>>())
+        })
     }
 }

@@ -27,6 +27,8 @@ mod result_pages;
 #[cfg(feature = "server")]
 mod server_middleware;
 #[cfg(feature = "server")]
+mod token_leases;
+#[cfg(feature = "server")]
 mod tool_policy;
 
 use std::time::Duration;

@@ -8,14 +8,16 @@ use mcpline_protocol::session::TokenBucket;
 use mcpline_runtime::clock;
 use serde_json::json;
 
+use crate::sharing::BucketPolicy;
 use crate::sync::{Mutex, PoisonError};
 
 use super::limit_key::{LimitKey, LimitKeys};
+use super::token_leases::{TokenLeases, TokenRequest, WantedTokens};
 use super::{Middleware, MiddlewareFuture, MiddlewareRequest, Next};
 
 /// Maximum number of keys that a limit counts. A client over IPv6 can use many networks, so keys must be bounded; 10,000 take
-/// less than a megabyte.
-const MAX_KEYS: usize = 10_000;
+/// less than a megabyte, or a shared limit less than two.
+pub(super) const MAX_KEYS: usize = 10_000;
 
 /// A [`Middleware`] that limits how often requests are answered: a token bucket for each key. Further requests are refused with
 /// the error -31000, whose data say in how many seconds (`retryAfter`) one may succeed.
@@ -35,13 +37,37 @@ const MAX_KEYS: usize = 10_000;
 /// # Ok::<(), mcpline::Error>(())
 /// ```
 ///
-/// If requests have more than 10,000 keys at a time, the newest ones share one bucket.
+/// If requests have more than 10,000 keys at a time, the newest ones share one bucket. Each process counts on its own, unless the
+/// limit is [shared](Self::shared).
 #[derive(Debug)]
 pub struct RateLimit {
-    interval: Duration,
-    burst: u32,
+    policy: BucketPolicy,
     keys: LimitKeys,
     buckets: Mutex<Buckets>,
+    shared: Option<SharedLimit>,
+}
+
+/// A limit that counts for all processes.
+#[derive(Debug)]
+struct SharedLimit {
+    name: String,
+    leases: TokenLeases,
+}
+
+/// What becomes of a request.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Admission {
+    Admitted,
+    /// It is refused, for this time.
+    Refused(Duration),
+    /// The store has to be asked.
+    Requires(WantedTokens),
+}
+
+impl From<Result<(), Duration>> for Admission {
+    fn from(taken: Result<(), Duration>) -> Self {
+        taken.map_or_else(Self::Refused, |()| Self::Admitted)
+    }
 }
 
 #[derive(Debug, Default)]
@@ -56,17 +82,20 @@ impl RateLimit {
     pub fn new(requests: u32, period: Duration) -> Self {
         let requests = requests.max(1);
         Self {
-            interval: period / requests,
-            burst: requests,
+            policy: BucketPolicy {
+                interval: period / requests,
+                burst: requests,
+            },
             keys: LimitKeys::default(),
             buckets: Mutex::default(),
+            shared: None,
         }
     }
 
     /// Sets how many requests may come at once. Default: as many as in a period.
     #[must_use]
     pub fn with_burst(mut self, burst: u32) -> Self {
-        self.burst = burst.max(1);
+        self.policy.burst = burst.max(1);
         self
     }
 
@@ -74,6 +103,24 @@ impl RateLimit {
     #[must_use]
     pub fn per(mut self, keys: impl IntoIterator<Item = LimitKey>) -> Self {
         self.keys = LimitKeys::new(keys);
+        self
+    }
+
+    /// Lets the limit count for all processes that share state ([`Settings::sharing`](crate::Settings::sharing)). All limits with
+    /// this name and the same keys count together; they should have the same options. Default: each process counts on its own.
+    ///
+    /// Processes take tokens of a shared bucket in advance, up to an eighth of the burst. A burst may be larger by what the rate gives
+    /// in about a second, and a request may be refused while other processes have tokens left. Clients that are known by their
+    /// connection only, as on pipes, are counted by their process.
+    ///
+    /// A store that fails or takes more than half a second refuses no request: each process counts on its own meanwhile. It also does
+    /// if the state has no [buckets](crate::sharing::Sharing::buckets).
+    #[must_use]
+    pub fn shared(mut self, name: impl Into<String>) -> Self {
+        self.shared = Some(SharedLimit {
+            name: name.into(),
+            leases: TokenLeases::default(),
+        });
         self
     }
 
@@ -94,21 +141,49 @@ impl RateLimit {
             true => buckets.by_key.entry(key).or_default(),
             false => &mut buckets.shared,
         };
-        bucket.take_at(self.interval, self.burst, now)
+        bucket.take_at(self.policy.interval, self.policy.burst, now)
     }
 }
 
 impl Middleware for RateLimit {
     fn handle(&self, request: MiddlewareRequest, next: Next) -> MiddlewareFuture {
         let key = self.keys.number_of(&request);
-        match self.take(key, clock::now()) {
-            Ok(()) => Box::pin(async move { next.run(request).await }),
-            Err(wait) => {
-                let seconds = wait.as_millis().div_ceil(1_000);
-                let error = RpcError::busy(format!("too many requests; try again in {seconds} s"));
-                let error = error.with_data(&json!({"retryAfter": seconds as u64}));
-                Box::pin(std::future::ready(Err(error)))
+        let now = clock::now();
+        let shared = self.shared.as_ref().and_then(|shared| {
+            let store = request.shared_buckets()?;
+            (!self.keys.have_connection(&request)).then_some((shared, store))
+        });
+        let Some((shared, store)) = shared else {
+            return match self.take(key, now) {
+                Ok(()) => Box::pin(async move { next.run(request).await }),
+                Err(wait) => refuse(wait),
+            };
+        };
+        let wanted = match shared.leases.take(key, self.policy, now) {
+            Admission::Admitted => return Box::pin(async move { next.run(request).await }),
+            Admission::Refused(wait) => return refuse(wait),
+            Admission::Requires(wanted) => wanted,
+        };
+        let tokens = TokenRequest {
+            store: store.clone(),
+            name: self.keys.shared_name(&shared.name, &request),
+            key,
+            policy: self.policy,
+        };
+        let answer = shared.leases.request(request.runtime(), tokens, wanted);
+        Box::pin(async move {
+            match answer.await {
+                Ok(Err(wait)) => refuse(wait).await,
+                // Without an answer the runtime ends.
+                _ => next.run(request).await,
             }
-        }
+        })
     }
+}
+
+fn refuse(wait: Duration) -> MiddlewareFuture {
+    let seconds = wait.as_millis().div_ceil(1_000);
+    let error = RpcError::busy(format!("too many requests; try again in {seconds} s"));
+    let error = error.with_data(&json!({"retryAfter": seconds as u64}));
+    Box::pin(std::future::ready(Err(error)))
 }

@@ -6,10 +6,12 @@ use std::sync::Arc;
 
 use mcpline_protocol::wire::{JsonKind, Method, Params, Raw};
 use mcpline_protocol::{Revision, Scopes};
+use tokio::runtime::Handle;
 
 use crate::caller::Caller;
 use crate::error::Error;
 use crate::fair_queue::PeerId;
+use crate::sharing::SharedBuckets;
 
 /// A request, or another message, on its way through [middleware](super::Middleware).
 #[derive(Clone)]
@@ -70,6 +72,9 @@ pub(crate) trait MiddlewareOrigin: Send + Sync + 'static {
     fn peer(&self) -> PeerId;
     fn has_scopes(&self, scopes: &Scopes) -> bool;
     fn was_approved(&self) -> bool;
+    fn is_client_a_connection(&self) -> bool;
+    fn shared_buckets(&self) -> Option<&Arc<dyn SharedBuckets>>;
+    fn runtime(&self) -> &Handle;
 }
 
 impl MiddlewareRequest {
@@ -230,6 +235,21 @@ impl MiddlewareRequest {
     /// Whether the user was asked before the tool ran, the last time that the request was passed on.
     pub(super) fn was_approved(&self) -> bool {
         self.origin.was_approved()
+    }
+
+    /// Whether the [client](Self::client) is its connection.
+    pub(super) fn is_client_a_connection(&self) -> bool {
+        self.origin.is_client_a_connection()
+    }
+
+    /// Returns the buckets that processes share, if they do.
+    pub(super) fn shared_buckets(&self) -> Option<&Arc<dyn SharedBuckets>> {
+        self.origin.shared_buckets()
+    }
+
+    /// Returns the runtime of the connection.
+    pub(super) fn runtime(&self) -> &Handle {
+        self.origin.runtime()
     }
 
     pub(crate) fn protocol_method(&self) -> &Method {

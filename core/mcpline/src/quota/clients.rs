@@ -35,6 +35,9 @@ impl ClientKey {
     }
 }
 
+/// The beginning of the names of clients that nothing but their connection identifies.
+const CONNECTION: &str = "connection ";
+
 /// Usage of a server by one client.
 #[derive(Debug)]
 pub(crate) struct ClientQuota {
@@ -87,6 +90,11 @@ impl ClientQuota {
     /// Returns a text that identifies the client, also after it has left and come again.
     pub(crate) fn name(&self) -> &str {
         &self.name
+    }
+
+    /// Whether nothing but its connection identifies the client.
+    pub(crate) fn is_connection(&self) -> bool {
+        self.name.starts_with(CONNECTION)
     }
 
     /// Charges bytes that are held for the client. If there is no room, reclaims entries, up to a limit of examined
@@ -377,7 +385,7 @@ impl ClientTable {
     /// Creates a client. Without a name, it is that of its number.
     fn make(&self, name: Option<String>, share: f64, bytes: Arc<UsageLimit>) -> Arc<ClientQuota> {
         let number = self.next_number.fetch_add(1, Ordering::Relaxed);
-        let name = name.unwrap_or_else(|| format!("connection {number}"));
+        let name = name.unwrap_or_else(|| format!("{CONNECTION}{number}"));
         Arc::new(ClientQuota {
             number,
             name: name.into(),

@@ -4,7 +4,8 @@
 //! Several processes behind one address use [`Sharing`]: a [`SessionStore`] finds sessions that another process
 //! started, an [`EventLog`] the events of streams that another process sent, and a [`Bus`] distributes events among
 //! them. All three handle opaque bytes under opaque names, so a key-value store with publish and subscribe is enough to
-//! implement them. [`MemorySharing`] implements them within one process.
+//! implement them. [`SharedBuckets`] let rate limits count for all processes, and may be missing. [`MemorySharing`]
+//! implements them within one process.
 //!
 //! 2026-07-28 has no sessions. It only needs the bus, for changes that `subscriptions/listen` reports, and common keys
 //! for request states ([`Settings::state_keys`](crate::Settings)).
@@ -12,6 +13,7 @@
 //! Requests in flight stay with their process, as do sessions of HTTP+SSE (2024-11-05), each of which is one
 //! connection.
 
+mod buckets;
 mod bus;
 mod bus_event;
 mod log;
@@ -23,6 +25,7 @@ use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
 
+pub use buckets::{BucketPolicy, SharedBuckets, TakeOutcome};
 pub use bus::{Bus, Subscription};
 pub(crate) use bus_event::{BusEndpoint, BusEvent};
 pub use log::{EventLog, LoggedEvents};
@@ -55,6 +58,8 @@ pub struct Sharing {
     pub events: Arc<dyn EventLog>,
     /// The bus between the processes.
     pub bus: Arc<dyn Bus>,
+    /// The buckets of rate limits that count for all processes. Without them, each process counts on its own.
+    pub buckets: Option<Arc<dyn SharedBuckets>>,
 }
 
 impl Sharing {
@@ -64,7 +69,8 @@ impl Sharing {
         Self {
             sessions: memory.clone(),
             events: memory.clone(),
-            bus: memory,
+            bus: memory.clone(),
+            buckets: Some(memory),
         }
     }
 }

@@ -14,6 +14,7 @@ mod quotas;
 mod routes;
 mod service;
 mod session_end;
+mod shared_limits;
 mod sharing;
 mod shutdown_records;
 mod socket_faults;

@@ -12,10 +12,12 @@ use crate::support::http_sessions::{self, next_message, remaining_messages, sett
 use crate::support::requests::{body, call, events, initialize, request};
 use bytes::Bytes;
 use http::{Method, Response, StatusCode};
+use mcpline::middleware::{LimitKey, RateLimit};
 use mcpline::protocol::vocabulary::{ElicitParams, FormSchema, LoggingLevel, Resource};
+use mcpline::server::MiddlewareScope;
 use mcpline::sharing::{
-    Bus, EventLog, LoggedEvents, Pending, SaveOutcome, SessionStore, Sharing, SharingError,
-    Subscription,
+    BucketPolicy, Bus, EventLog, LoggedEvents, Pending, SaveOutcome, SessionStore, SharedBuckets,
+    Sharing, SharingError, Subscription, TakeOutcome,
 };
 use mcpline::transport::http::{Body, HttpOptions, HttpService, Principal};
 use mcpline::{Context, Server, Settings};
@@ -621,6 +623,7 @@ async fn a_call_whose_process_was_killed_ends_with_an_error_on_the_resumed_strea
         sessions: mortal.clone(),
         events: mortal.clone(),
         bus: sharing.bus.clone(),
+        buckets: None,
     });
     let b = Process::start(&sharing);
     let id = a.begin().await;
@@ -1114,6 +1117,7 @@ impl Recording {
             sessions: recording.clone(),
             events: recording.clone(),
             bus: recording.clone(),
+            buckets: Some(recording.clone()),
         };
         (sharing, recording)
     }
@@ -1175,11 +1179,29 @@ impl Bus for Recording {
     }
 }
 
+impl SharedBuckets for Recording {
+    fn take<'a>(&'a self, key: &'a str, _: BucketPolicy, tokens: u32) -> Pending<'a, TakeOutcome> {
+        self.saw("buckets", key, b"");
+        Box::pin(async move { Ok(TakeOutcome::Taken(tokens)) })
+    }
+
+    fn give_back<'a>(&'a self, key: &'a str, _: BucketPolicy, _: u32) -> Pending<'a, ()> {
+        self.saw("buckets", key, b"");
+        Box::pin(async { Ok(()) })
+    }
+}
+
 /// Reading a store, a log or a bus does not give access to a session: its id is a secret of its client.
 #[tokio::test(start_paused = true)]
 async fn the_shared_parts_never_see_session_ids() {
     let (sharing, recording) = Recording::wrap(Sharing::in_memory());
     let (a, b) = (Process::start(&sharing), Process::start(&sharing));
+    let limit = RateLimit::new(1_000, Duration::from_secs(1)).per([LimitKey::Session]);
+    let limited = MiddlewareScope::all();
+    let added = a
+        .server
+        .add_middleware(limited, Arc::new(limit.shared("calls")));
+    added.expect("a limit");
     let id = a.begin().await;
     a.post(&id, notification("notifications/initialized", json!({})))
         .await;
@@ -1201,7 +1223,7 @@ async fn the_shared_parts_never_see_session_ids() {
     b.send(Method::DELETE, &id, Value::Null).await;
     settle().await;
     let seen = recording.seen.lock().expect("not poisoned");
-    for part in ["store", "log", "bus"] {
+    for part in ["store", "log", "bus", "buckets"] {
         let of_part: Vec<_> = seen.iter().filter(|(of, _)| *of == part).collect();
         assert!(!of_part.is_empty(), "nothing was seen by the {part}");
         for (_, bytes) in of_part {

@@ -176,6 +176,7 @@ impl ForeignSharing {
             sessions: parts.clone(),
             events: parts.clone(),
             bus: parts,
+            buckets: None,
         };
         let server = builder.sharing(sharing).build()?;
         self.0.state().requests.set_server(&server);

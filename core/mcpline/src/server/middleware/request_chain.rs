@@ -7,6 +7,7 @@
 use mcpline_protocol::session::RequestKey;
 use mcpline_protocol::wire::{Method, Params, Raw};
 use mcpline_protocol::{ErrorCode, Revision, RpcError, Scopes};
+use tokio::runtime::Handle;
 use tokio::sync::oneshot::{self, error::TryRecvError};
 use tokio::sync::watch;
 
@@ -17,6 +18,7 @@ use crate::middleware::{
     MessageKind, Middleware, MiddlewareFuture, MiddlewareOrigin, MiddlewareOutcome,
     MiddlewareRequest, Next, NextStep,
 };
+use crate::sharing::SharedBuckets;
 use crate::sync::atomic::Ordering;
 use crate::sync::{Arc, Mutex, PoisonError};
 
@@ -471,6 +473,19 @@ impl MiddlewareOrigin for CurrentRequest {
 
     fn was_approved(&self) -> bool {
         self.was_approved.load(Ordering::Acquire)
+    }
+
+    fn is_client_a_connection(&self) -> bool {
+        self.connection.client().is_connection()
+    }
+
+    fn shared_buckets(&self) -> Option<&Arc<dyn SharedBuckets>> {
+        let settings = &self.connection.server().settings;
+        settings.sharing.as_ref()?.buckets.as_ref()
+    }
+
+    fn runtime(&self) -> &Handle {
+        self.connection.runtime()
     }
 
     fn tool_error(&self, text: &str) -> Raw {

@@ -1,5 +1,6 @@
 //! All shared state in the memory of one process.
 
+mod buckets;
 mod sessions;
 mod streams;
 #[cfg(test)]
@@ -14,26 +15,29 @@ use bytes::Bytes;
 use mcpline_runtime::clock;
 
 use super::Pending;
+use super::buckets::{BucketPolicy, SharedBuckets, TakeOutcome};
 use super::bus::{Bus, Subscription};
 use super::log::{EventLog, LoggedEvents};
 use super::store::{SaveOutcome, SessionStore, UseOutcome};
 
+use buckets::Buckets;
 use sessions::SavedSessions;
 use streams::LoggedStreams;
 use used_keys::UsedKeys;
 
 type Receiver = Arc<dyn Fn(Bytes) + Send + Sync>;
 
-/// A [`SessionStore`], [`EventLog`] and [`Bus`] in the memory of one process.
+/// A [`SessionStore`], [`EventLog`], [`Bus`] and [`SharedBuckets`] in the memory of one process.
 ///
 /// Sessions may take 64 MiB, and streams 128 MiB. Above that the oldest are dropped, and other processes no longer find
 /// them. A session's streams are dropped when it is removed or its lifetime is over. 200,000 keys of what may be used once
-/// are remembered apart from sessions.
+/// are remembered apart from sessions, and so are 100,000 buckets that are not full.
 #[derive(Default)]
 pub struct MemorySharing {
     sessions: Mutex<SavedSessions>,
     streams: Mutex<LoggedStreams>,
     used: Mutex<UsedKeys>,
+    buckets: Mutex<Buckets>,
     receivers: Arc<Mutex<Receivers>>,
 }
 
@@ -90,6 +94,24 @@ impl SessionStore for MemorySharing {
             let now = clock::now();
             let until = now.saturating_add(lifetime);
             Ok(lock(&self.used).record(key, until, now))
+        })
+    }
+}
+
+impl SharedBuckets for MemorySharing {
+    fn take<'a>(
+        &'a self,
+        key: &'a str,
+        policy: BucketPolicy,
+        tokens: u32,
+    ) -> Pending<'a, TakeOutcome> {
+        Box::pin(async move { lock(&self.buckets).take(key, policy, tokens, clock::now()) })
+    }
+
+    fn give_back<'a>(&'a self, key: &'a str, policy: BucketPolicy, tokens: u32) -> Pending<'a, ()> {
+        Box::pin(async move {
+            lock(&self.buckets).give_back(key, policy, tokens);
+            Ok(())
         })
     }
 }

@@ -3,9 +3,11 @@ use std::time::Duration;
 use bytes::Bytes;
 
 use crate::sharing::{
-    EventLog, LoggedEvents, MemorySharing, SaveOutcome, SessionStore, UseOutcome,
+    BucketPolicy, EventLog, LoggedEvents, MemorySharing, SaveOutcome, SessionStore, SharedBuckets,
+    TakeOutcome, UseOutcome,
 };
 
+use super::buckets::MAX_BUCKETS;
 use super::lock;
 use super::sessions::{MAX_SESSION_BYTES, SESSION_MEMORY_BYTES};
 use super::streams::{
@@ -207,4 +209,24 @@ async fn a_stream_with_lost_events_is_not_continued_before_them() {
     let end = memory.read("session/1", 4).await.expect("reads");
     assert_eq!(end, Some(LoggedEvents::new(Vec::new(), true)));
     assert_eq!(lock(&memory.streams).bytes(), STREAM_MEMORY_BYTES);
+}
+
+#[tokio::test(start_paused = true)]
+async fn buckets_that_are_not_full_have_a_limit() {
+    let memory = MemorySharing::default();
+    let policy = BucketPolicy {
+        interval: Duration::from_secs(60),
+        burst: 2,
+    };
+    let take = async |number: usize| memory.take(&number.to_string(), policy, 1).await;
+    for number in 0..MAX_BUCKETS {
+        let taken = take(number).await.expect("takes");
+        assert_eq!(taken, TakeOutcome::Taken(1));
+    }
+    take(MAX_BUCKETS).await.expect_err("there is no room");
+    let known = take(0).await.expect("takes");
+    assert_eq!(known, TakeOutcome::Taken(1));
+    tokio::time::advance(policy.interval).await;
+    let taken = take(MAX_BUCKETS).await.expect("takes");
+    assert_eq!(taken, TakeOutcome::Taken(1));
 }
