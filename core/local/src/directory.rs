@@ -72,6 +72,7 @@ impl ServiceDirectory {
             &self.sessions(),
             &self.ended(),
             &self.used(),
+            &self.buckets(),
             &self.locks(),
             &self.streams(),
             &self.temporary(),
@@ -97,7 +98,12 @@ impl ServiceDirectory {
         self.layout.join("used")
     }
 
-    /// An empty file for the sessions whose names have the same first two digits, to lock them.
+    /// A file for each bucket that is not full: see `buckets.rs`.
+    pub(crate) fn buckets(&self) -> PathBuf {
+        self.layout.join("buckets")
+    }
+
+    /// An empty file for the sessions and buckets whose names have the same first two digits, to lock them.
     pub(crate) fn locks(&self) -> PathBuf {
         self.layout.join("locks")
     }

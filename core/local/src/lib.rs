@@ -25,6 +25,8 @@ mod error;
 mod local;
 
 #[cfg(unix)]
+mod buckets;
+#[cfg(unix)]
 mod directory;
 #[cfg(unix)]
 mod file_names;

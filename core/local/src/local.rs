@@ -64,8 +64,8 @@ mod unix {
 
     use bytes::Bytes;
     use mcpline::sharing::{
-        Bus, EventLog, LoggedEvents, MemorySharing, Pending, SaveOutcome, SessionStore, Sharing,
-        SharingError, Subscription, UseOutcome,
+        BucketPolicy, Bus, EventLog, LoggedEvents, MemorySharing, Pending, SaveOutcome,
+        SessionStore, SharedBuckets, Sharing, SharingError, Subscription, TakeOutcome, UseOutcome,
     };
     use mcpline_runtime::{WarningLimit, clock};
     use tokio::sync::oneshot;
@@ -139,8 +139,8 @@ mod unix {
             Ok(Sharing {
                 sessions: shared.clone(),
                 events: shared.clone(),
-                bus: shared,
-                buckets: None,
+                bus: shared.clone(),
+                buckets: Some(shared),
             })
         }
 
@@ -247,6 +247,36 @@ mod unix {
             Box::pin(self.ask(move |reply| Operation::RecordUse {
                 key: key.to_owned(),
                 lifetime,
+                reply,
+            }))
+        }
+    }
+
+    impl SharedBuckets for Local {
+        fn take<'a>(
+            &'a self,
+            key: &'a str,
+            policy: BucketPolicy,
+            tokens: u32,
+        ) -> Pending<'a, TakeOutcome> {
+            Box::pin(self.ask(move |reply| Operation::Take {
+                key: key.to_owned(),
+                policy,
+                tokens,
+                reply,
+            }))
+        }
+
+        fn give_back<'a>(
+            &'a self,
+            key: &'a str,
+            policy: BucketPolicy,
+            tokens: u32,
+        ) -> Pending<'a, ()> {
+            Box::pin(self.ask(move |reply| Operation::GiveBack {
+                key: key.to_owned(),
+                policy,
+                tokens,
                 reply,
             }))
         }

@@ -6,7 +6,9 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use bytes::Bytes;
-use mcpline::sharing::{LoggedEvents, SaveOutcome, SharingError, UseOutcome};
+use mcpline::sharing::{
+    BucketPolicy, LoggedEvents, SaveOutcome, SharingError, TakeOutcome, UseOutcome,
+};
 use mcpline_runtime::WarningLimit;
 use tokio::sync::{Notify, oneshot};
 
@@ -38,6 +40,18 @@ pub(crate) enum Operation {
         key: String,
         lifetime: Duration,
         reply: Reply<UseOutcome>,
+    },
+    Take {
+        key: String,
+        policy: BucketPolicy,
+        tokens: u32,
+        reply: Reply<TakeOutcome>,
+    },
+    GiveBack {
+        key: String,
+        policy: BucketPolicy,
+        tokens: u32,
+        reply: Reply<()>,
     },
     Append {
         stream: String,
@@ -78,6 +92,8 @@ impl Operation {
             Self::Save { .. }
             | Self::Load { .. }
             | Self::RecordUse { .. }
+            | Self::Take { .. }
+            | Self::GiveBack { .. }
             | Self::Read { .. }
             | Self::Flush { .. } => REQUEST,
             Self::Remove { .. } => REMOVAL,

@@ -14,8 +14,8 @@ use std::time::{Duration, SystemTime};
 
 use crate::directory::{ServiceDirectory, private_file};
 use crate::limits::{
-    MAX_ENDED_MARKS, MAX_SESSIONS_BYTES, MAX_STREAMS_BYTES, MAX_USED_KEYS, REMOVED_LIFETIME,
-    STREAM_LIFETIME, SWEEP_INTERVAL, TEMPORARY_LIFETIME,
+    FULL_BUCKET_LIFETIME, MAX_BUCKETS, MAX_ENDED_MARKS, MAX_SESSIONS_BYTES, MAX_STREAMS_BYTES,
+    MAX_USED_KEYS, REMOVED_LIFETIME, STREAM_LIFETIME, SWEEP_INTERVAL, TEMPORARY_LIFETIME,
 };
 use crate::sessions::{Expiry, HEADER, remove_file, remove_folder};
 
@@ -30,6 +30,8 @@ pub(crate) struct Limits {
     pub(crate) ended: usize,
     /// The number of keys that were used.
     pub(crate) used: usize,
+    /// The number of buckets that are not full.
+    pub(crate) buckets: usize,
 }
 
 impl Default for Limits {
@@ -39,6 +41,7 @@ impl Default for Limits {
             streams: MAX_STREAMS_BYTES,
             ended: MAX_ENDED_MARKS,
             used: MAX_USED_KEYS,
+            buckets: MAX_BUCKETS,
         }
     }
 }
@@ -79,6 +82,7 @@ impl ServiceDirectory {
         }
         self.sweep_marks(limits.ended, &mut failures);
         self.sweep_used_keys(limits.used, &mut failures);
+        self.sweep_buckets(limits.buckets, &mut failures);
         let kept = self.sweep_sessions(limits.sessions, &mut failures);
         self.sweep_streams(&kept, limits.streams, &mut failures);
         failures.0.map_or(Ok(()), Err)
@@ -87,13 +91,22 @@ impl ServiceDirectory {
     /// Removes the marks of sessions that were removed long ago, and the oldest above the limit.
     fn sweep_marks(&self, limit: usize, failures: &mut Failures) {
         let is_over = |modified| age(modified) >= REMOVED_LIFETIME;
-        sweep_empty_files(&self.ended(), is_over, limit, failures);
+        sweep_by_time(&self.ended(), is_over, limit, failures);
     }
 
     /// Removes the keys whose lifetime is over, and those above the limit whose lifetime ends first.
     fn sweep_used_keys(&self, limit: usize, failures: &mut Failures) {
         let now = SystemTime::now();
-        sweep_empty_files(&self.used(), |end| end <= now, limit, failures);
+        sweep_by_time(&self.used(), |end| end <= now, limit, failures);
+    }
+
+    /// Removes the buckets that are full, and those above the limit that will be full first.
+    fn sweep_buckets(&self, limit: usize, failures: &mut Failures) {
+        let is_over = |full_at: SystemTime| {
+            let since = full_at.elapsed();
+            since.is_ok_and(|since| since >= FULL_BUCKET_LIFETIME)
+        };
+        sweep_by_time(&self.buckets(), is_over, limit, failures);
     }
 
     /// Returns the names of the sessions that are left.
@@ -201,7 +214,7 @@ impl ServiceDirectory {
 
 /// Removes the files in a directory whose lifetime is over according to the time of their latest change, and those above the limit
 /// with the earliest time.
-fn sweep_empty_files(
+fn sweep_by_time(
     folder: &Path,
     is_over: impl Fn(SystemTime) -> bool,
     limit: usize,
@@ -325,10 +338,11 @@ fn size(found: &Metadata) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use mcpline::sharing::{SaveOutcome, UseOutcome};
+    use mcpline::sharing::{BucketPolicy, SaveOutcome, TakeOutcome, UseOutcome};
 
     use super::*;
     use crate::address::ServiceAddress;
+    use crate::buckets::unix_time;
     use crate::file_names::file_name;
     use crate::readers::Readers;
     use crate::streams::Records;
@@ -586,6 +600,40 @@ mod tests {
         let outcomes = ["second", "third", "first"].map(|key| use_key(key, LIFETIME));
         use UseOutcome::{First, Repeated};
         assert_eq!(outcomes, [Repeated, Repeated, First]);
+    }
+
+    #[test]
+    fn buckets_are_kept_until_they_are_full_within_their_limit() {
+        let (_scratch, directory) = directory("buckets");
+        let now = unix_time();
+        let take = |key: &str, seconds: u64, now: Duration| {
+            let policy = BucketPolicy {
+                interval: Duration::from_secs(seconds),
+                burst: 1,
+            };
+            let taken = directory.take(key, policy, 1, now);
+            taken.expect("taken").0
+        };
+        // It is full since a while.
+        let earlier = now - 2 * FULL_BUCKET_LIFETIME;
+        assert_eq!(take("over", 1, earlier), TakeOutcome::Taken(1));
+        for (key, seconds) in [("third", 300), ("first", 100), ("second", 200)] {
+            assert_eq!(take(key, seconds, now), TakeOutcome::Taken(1));
+        }
+        assert_eq!(count(&directory.buckets()), 4);
+        directory.sweep(Limits::default()).expect("swept");
+        assert_eq!(count(&directory.buckets()), 3);
+        let limits = Limits {
+            buckets: 2,
+            ..Limits::default()
+        };
+        directory.sweep(limits).expect("swept");
+        // What is removed is full.
+        assert_eq!(take("first", 100, now), TakeOutcome::Taken(1));
+        for (key, seconds) in [("second", 200), ("third", 300)] {
+            let wait = Duration::from_secs(seconds);
+            assert_eq!(take(key, seconds, now), TakeOutcome::Empty(wait), "{key}");
+        }
     }
 
     #[test]

@@ -8,10 +8,11 @@ use mcpline::sharing::{MemorySharing, SharingError};
 use mcpline_runtime::WarningLimit;
 use tokio::time::{Interval, MissedTickBehavior};
 
+use crate::buckets::unix_time;
 use crate::directory::ServiceDirectory;
 use crate::error::LocalError;
 use crate::inbox::{Inbox, InboxTasks};
-use crate::limits::{MARK_BYTES, SWEEP_BYTES, TICK, USED_KEY_BYTES, WARNINGS};
+use crate::limits::{BUCKET_BYTES, MARK_BYTES, SWEEP_BYTES, TICK, USED_KEY_BYTES, WARNINGS};
 use crate::operation_queue::{Operation, Queue, Reply};
 use crate::peers::Peers;
 use crate::readers::Readers;
@@ -189,6 +190,28 @@ impl Worker {
                     self.again(|directory| directory.record_use(&key, lifetime)),
                 );
             }
+            Operation::Take {
+                key,
+                policy,
+                tokens,
+                reply: to,
+            } => {
+                let taken =
+                    self.again(|directory| directory.take(&key, policy, tokens, unix_time()));
+                if let Ok((_, true)) = taken {
+                    self.written += BUCKET_BYTES;
+                }
+                reply(to, taken.map(|(taken, _)| taken));
+            }
+            Operation::GiveBack {
+                key,
+                policy,
+                tokens,
+                reply: to,
+            } => reply(
+                to,
+                self.again(|directory| directory.give_back(&key, policy, tokens, unix_time())),
+            ),
             Operation::Read {
                 stream,
                 after,

@@ -1,9 +1,11 @@
-//! The three traits, between two processes of a service.
+//! The four traits, between two processes of a service.
 
 use std::time::Duration;
 
 use bytes::Bytes;
-use mcpline::sharing::{LoggedEvents, SaveOutcome, Sharing, UseOutcome};
+use mcpline::sharing::{
+    BucketPolicy, LoggedEvents, SaveOutcome, SharedBuckets, Sharing, TakeOutcome, UseOutcome,
+};
 
 use crate::scratch::{LIFETIME, Scratch, Subscriber, load, read, save, until};
 
@@ -112,6 +114,45 @@ async fn a_key_is_used_once_by_all_processes() {
         used.iter()
             .all(|path| path.metadata().expect("a file").len() == 0)
     );
+}
+
+fn buckets(sharing: &Sharing) -> &dyn SharedBuckets {
+    sharing.buckets.as_deref().expect("buckets")
+}
+
+/// A token each hour: none is added while a test runs.
+const POLICY: BucketPolicy = BucketPolicy {
+    interval: LIFETIME,
+    burst: 100,
+};
+
+#[tokio::test]
+async fn all_processes_take_the_tokens_of_a_bucket_together() {
+    let scratch = Scratch::new();
+    let processes = [(); 4].map(|()| scratch.share());
+    let take_all = async |process: &Sharing| {
+        let mut taken = 0;
+        loop {
+            match buckets(process).take("one", POLICY, 3).await {
+                Ok(TakeOutcome::Taken(tokens)) => taken += tokens,
+                Ok(TakeOutcome::Empty(wait)) => {
+                    assert!(wait <= POLICY.interval);
+                    return taken;
+                }
+                Err(error) => panic!("{error}"),
+            }
+        }
+    };
+    let [a, b, c, d] = &processes;
+    let (at_a, at_b, at_c, at_d) = tokio::join!(take_all(a), take_all(b), take_all(c), take_all(d));
+    assert_eq!(at_a + at_b + at_c + at_d, POLICY.burst);
+    let giving = buckets(a).give_back("one", POLICY, 2);
+    giving.await.expect("gives back");
+    assert_eq!(take_all(b).await, 2);
+    let other = buckets(b).take("two", POLICY, 1).await;
+    assert_eq!(other.expect("takes"), TakeOutcome::Taken(1));
+    let names = scratch.files("buckets");
+    assert_eq!(names.len(), 2);
 }
 
 #[tokio::test]
