@@ -42,6 +42,11 @@ impl Keys {
         format!("{}:{{{key}}}:used", self.prefix)
     }
 
+    /// A token bucket (a string: when it is full again).
+    pub(crate) fn bucket(&self, key: &str) -> String {
+        format!("{}:{{{key}}}:bucket", self.prefix)
+    }
+
     /// The bus (a stream).
     pub(crate) fn bus(&self) -> String {
         format!("{}:{{bus}}", self.prefix)

@@ -1,10 +1,10 @@
-//! Reads sessions and streams.
+//! Reads sessions and streams, and takes tokens of buckets: what does not wait in the queue.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use mcpline::sharing::LoggedEvents;
+use mcpline::sharing::{BucketPolicy, LoggedEvents, TakeOutcome};
 use redis::{Cmd, Value, from_redis_value};
 use tokio::sync::{Mutex, Semaphore};
 use tokio::time::Instant;
@@ -115,7 +115,44 @@ impl Reader {
         Ok(Some(LoggedEvents::new(events, entry.has_ended)))
     }
 
-    /// Sends a command. If the connection was lost, sends it once more, because it only reads.
+    /// Takes up to so many tokens of a bucket.
+    pub(crate) async fn take(
+        &self,
+        key: &str,
+        policy: BucketPolicy,
+        tokens: u32,
+    ) -> Result<TakeOutcome, Failure> {
+        let answer = self.ask(&self.bucket_command(key, policy, tokens, 0)).await;
+        Ok(match read(answer?)? {
+            (0, microseconds) => TakeOutcome::Empty(Duration::from_micros(microseconds)),
+            (taken, _) => TakeOutcome::Taken(taken),
+        })
+    }
+
+    /// Gives back tokens of a bucket.
+    pub(crate) async fn give_back(
+        &self,
+        key: &str,
+        policy: BucketPolicy,
+        tokens: u32,
+    ) -> Result<(), Failure> {
+        let command = self.bucket_command(key, policy, 0, tokens);
+        self.ask(&command).await.map(|_| ())
+    }
+
+    fn bucket_command(&self, key: &str, policy: BucketPolicy, taken: u32, returned: u32) -> Cmd {
+        let mut command = redis::cmd("EVAL");
+        command.arg(scripts::TAKE).arg(1);
+        command.arg(self.keys.bucket(key));
+        let nanoseconds = policy.interval.as_nanos().max(1);
+        command
+            .arg(nanoseconds.to_string())
+            .arg(policy.burst.max(1));
+        command.arg(taken).arg(returned);
+        command
+    }
+
+    /// Sends a command. If the connection was lost, sends it once more: it only reads, or at worst takes or gives back tokens twice.
     async fn ask(&self, command: &Cmd) -> Result<Value, Failure> {
         let mut may_repeat = true;
         loop {

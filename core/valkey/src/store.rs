@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use mcpline::sharing::{
-    Bus, EventLog, LoggedEvents, Pending, SaveOutcome, SessionStore, Sharing, SharingError,
-    Subscription, UseOutcome,
+    BucketPolicy, Bus, EventLog, LoggedEvents, Pending, SaveOutcome, SessionStore, SharedBuckets,
+    Sharing, SharingError, Subscription, TakeOutcome, UseOutcome,
 };
 use mcpline_runtime::{WarningLimit, background, clock};
 use tokio::runtime::Handle;
@@ -160,8 +160,8 @@ impl Valkey {
         Sharing {
             sessions: self.clone(),
             events: self.clone(),
-            bus: self,
-            buckets: None,
+            bus: self.clone(),
+            buckets: Some(self),
         }
     }
 
@@ -281,6 +281,28 @@ impl SessionStore for Valkey {
                 None => UseOutcome::First,
                 Some(_) => UseOutcome::Repeated,
             })
+        })
+    }
+}
+
+/// Buckets do not wait in the queue: what is taken later is of no use.
+impl SharedBuckets for Valkey {
+    fn take<'a>(
+        &'a self,
+        key: &'a str,
+        policy: BucketPolicy,
+        tokens: u32,
+    ) -> Pending<'a, TakeOutcome> {
+        Box::pin(async move { Ok(self.process()?.reader.take(key, policy, tokens).await?) })
+    }
+
+    fn give_back<'a>(&'a self, key: &'a str, policy: BucketPolicy, tokens: u32) -> Pending<'a, ()> {
+        Box::pin(async move {
+            Ok(self
+                .process()?
+                .reader
+                .give_back(key, policy, tokens)
+                .await?)
         })
     }
 }

@@ -13,6 +13,9 @@ pub(crate) const POSITION: &str = include_str!("position.lua");
 /// Reads a part of a stream.
 pub(crate) const READ: &str = include_str!("read.lua");
 
+/// Takes tokens of a bucket, or gives them back.
+pub(crate) const TAKE: &str = include_str!("take.lua");
+
 /// The operations, each of which explains its keys and arguments, as functions; and what calls them.
 const SOURCE: &str = concat!(
     "local operations = {}\n",

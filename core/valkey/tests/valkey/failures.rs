@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use mcpline::sharing::{SaveOutcome, Sharing};
+use mcpline::sharing::{BucketPolicy, SaveOutcome, Sharing};
 
 use crate::link::NarrowLink;
 use crate::logged;
@@ -55,6 +55,13 @@ async fn all_fail(sharing: &Sharing) {
         .remove("failing")
         .await
         .expect_err("not removed");
+    let policy = BucketPolicy {
+        interval: LIFETIME,
+        burst: 1,
+    };
+    let buckets = sharing.buckets.as_ref().expect("buckets");
+    let taking = buckets.take("failing", policy, 1).await;
+    taking.expect_err("nothing taken");
     assert!(began.elapsed() < BOUND * 4, "{:?}", began.elapsed());
 }
 

@@ -1,9 +1,11 @@
-//! The three traits, between two processes of a service.
+//! The four traits, between two processes of a service.
 
 use std::time::Duration;
 
 use bytes::Bytes;
-use mcpline::sharing::{LoggedEvents, SaveOutcome, Sharing, UseOutcome};
+use mcpline::sharing::{
+    BucketPolicy, LoggedEvents, SaveOutcome, SharedBuckets, Sharing, TakeOutcome, UseOutcome,
+};
 use mcpline_valkey::Valkey;
 
 use crate::server::{LIFETIME, Server, Subscriber, options, until, until_loaded, until_read};
@@ -92,6 +94,94 @@ async fn a_key_is_used_once_by_all_processes() {
     .await;
 }
 
+fn buckets(sharing: &Sharing) -> &dyn SharedBuckets {
+    sharing.buckets.as_deref().expect("buckets")
+}
+
+async fn take(sharing: &Sharing, key: &str, policy: BucketPolicy, tokens: u32) -> TakeOutcome {
+    let taken = buckets(sharing).take(key, policy, tokens).await;
+    taken.expect("takes")
+}
+
+#[tokio::test]
+async fn all_processes_take_the_tokens_of_a_bucket_together() {
+    let server = Server::start();
+    let (a, b) = (server.connect(), server.connect());
+    // None is added while the test runs.
+    let policy = BucketPolicy {
+        interval: LIFETIME,
+        burst: 100,
+    };
+    let take_all = async |process: &Sharing| {
+        let mut taken = 0;
+        loop {
+            match take(process, "one", policy, 3).await {
+                TakeOutcome::Taken(tokens) => taken += tokens,
+                TakeOutcome::Empty(wait) => {
+                    let passed = LIFETIME - wait;
+                    assert!(passed < Duration::from_secs(600), "{wait:?}");
+                    return taken;
+                }
+            }
+        }
+    };
+    let (at_a, at_b) = tokio::join!(take_all(&a), take_all(&b));
+    assert_eq!(at_a + at_b, policy.burst);
+    let giving = buckets(&a).give_back("one", policy, 2);
+    giving.await.expect("gives back");
+    assert_eq!(take_all(&b).await, 2);
+    // It never has more than when it is full, and is not kept then.
+    let giving = buckets(&a).give_back("one", policy, 200);
+    giving.await.expect("gives back");
+    let keys: Vec<String> = server.command("KEYS *bucket*").await;
+    assert_eq!(keys, Vec::<String>::new());
+    assert_eq!(take_all(&b).await, policy.burst);
+}
+
+#[tokio::test]
+async fn a_bucket_gets_tokens_by_the_clock_of_the_server() {
+    let server = Server::start();
+    let a = server.connect();
+    let policy = |millis: u64, burst: u32| BucketPolicy {
+        interval: Duration::from_millis(millis),
+        burst,
+    };
+    assert_eq!(
+        take(&a, "short", policy(200, 2), 5).await,
+        TakeOutcome::Taken(2)
+    );
+    until("there is another token", || async {
+        let taken = take(&a, "short", policy(200, 2), 1).await;
+        (taken == TakeOutcome::Taken(1)).then_some(())
+    })
+    .await;
+    until("it is full and dropped", || async {
+        let keys: Vec<String> = server.command("KEYS *bucket*").await;
+        keys.is_empty().then_some(())
+    })
+    .await;
+    // Intervals that are no whole numbers of microseconds lose no token, and neither do long ones.
+    for (key, interval) in [("sevenths", LIFETIME / 7), ("huge", Duration::MAX / 1_000)] {
+        let policy = BucketPolicy { interval, burst: 7 };
+        for _ in 0..7 {
+            assert_eq!(
+                take(&a, key, policy, 1).await,
+                TakeOutcome::Taken(1),
+                "{key}"
+            );
+        }
+        let empty = take(&a, key, policy, 1).await;
+        assert!(matches!(empty, TakeOutcome::Empty(_)), "{key}");
+    }
+    // The time of another server that it was a replica of.
+    let far = format!("SET mcpline:1:{{ahead}}:bucket {}", u64::MAX / 1_000);
+    let _: String = server.command(&far).await;
+    let TakeOutcome::Empty(wait) = take(&a, "ahead", policy(3_600_000, 2), 1).await else {
+        panic!("it has no token");
+    };
+    assert!(wait <= LIFETIME, "{wait:?}");
+}
+
 #[tokio::test]
 async fn sessions_and_their_streams_end_with_their_lifetime() {
     let server = Server::start();
@@ -116,6 +206,11 @@ async fn sessions_and_their_streams_end_with_their_lifetime() {
 async fn every_key_has_a_lifetime() {
     let server = Server::start();
     let a = server.connect();
+    let policy = BucketPolicy {
+        interval: LIFETIME,
+        burst: 1,
+    };
+    let _ = take(&a, "one", policy, 1).await;
     a.events
         .append("unsaved/1", 0, Bytes::from_static(b"event"));
     save(&a, "saved", "value", LIFETIME).await;
@@ -124,7 +219,7 @@ async fn every_key_has_a_lifetime() {
     // Written after all others.
     save(&a, "last", "value", LIFETIME).await;
     let keys: Vec<String> = server.command("KEYS *").await;
-    assert_eq!(keys.len(), 8, "{keys:?}");
+    assert_eq!(keys.len(), 9, "{keys:?}");
     for key in keys {
         let left: i64 = server.command(&format!("PTTL {key}")).await;
         assert!(left > 0, "{key}: {left}");
