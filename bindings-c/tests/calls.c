@@ -1337,7 +1337,8 @@ static void built_in_middleware_is_configured_by_json(void) {
   mcpl_server *server = mcpl_server_new("server", "1");
   OK(mcpl_server_add_tool(server, "reply", "Replies", ANY, reply, NULL, NULL));
   OK(mcpl_server_add_built_in_middleware(server,
-                                         "{\"rate_limit\": {\"requests\": 1, \"period\": 3600, \"per\": [\"client\"]}}",
+                                         "{\"rate_limit\": {\"requests\": 1, \"period\": 3600, \"per\": [\"client\"],"
+                                         " \"shared\": \"calls\"}}",
                                          MCPL_AUTO_LENGTH, "{\"methods\": [\"tools/call\"]}", MCPL_AUTO_LENGTH));
   mcpl_client *client = joined(server);
   OK(mcpl_client_open(client));

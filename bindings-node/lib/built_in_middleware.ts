@@ -22,6 +22,12 @@ export interface RateLimitOptions {
   burst?: number;
   /** What requests are counted by, together. Default: all requests are counted together. */
   per?: readonly LimitKey[];
+  /**
+   * The name under which all processes that share state (`settings.sharing`: `"local"`, or Valkey) count together. Limits with the
+   * same name should have the same options. While the store fails, and with a store of your own, each process counts on its own.
+   * Default: each process counts on its own.
+   */
+  shared?: string;
 }
 
 /** Options of {@link concurrencyLimit}. */
@@ -128,7 +134,13 @@ export class BuiltInMiddleware {
   }
 }
 
-const RATE_LIMIT = optionForms<RateLimitOptions>({ requests: "count", period: "time", burst: "count", per: "list" });
+const RATE_LIMIT = optionForms<RateLimitOptions>({
+  requests: "count",
+  period: "time",
+  burst: "count",
+  per: "list",
+  shared: "text",
+});
 const CONCURRENCY_LIMIT = optionForms<ConcurrencyLimitOptions>({
   maxRunning: "count",
   maxWaiting: "count",
@@ -173,7 +185,8 @@ const TOOL_POLICY = optionForms<ServerToolPolicyOptions>({
  *
  * Further requests fail with {@link RpcError}, code -31000, whose data say in how many seconds (`retryAfter`) one may succeed.
  *
- * Each `use` counts on its own. If requests have more than 10,000 keys (`per`) at a time, the newest ones share one limit.
+ * Each `use` counts on its own, unless it has a name (`shared`). If requests have more than 10,000 keys (`per`) at a time, the
+ * newest ones share one limit.
  *
  * @throws UsageError if an option is missing, unknown, or not of its type. {@link Server.use} throws it for a value out of
  * range.

@@ -777,7 +777,9 @@ function counting() {
 
 testRevisions("a rate limit refuses further calls, and says when to try again", async (t, options) => {
   const { server, runs } = counting();
-  server.use({ methods: ["tools/call"] }, rateLimit({ requests: 1, period: 3_600_000, per: ["client"] }));
+  // Without shared state, a limit with a name counts in its process.
+  const limit = rateLimit({ requests: 1, period: 3_600_000, per: ["client"], shared: "calls" });
+  server.use({ methods: ["tools/call"] }, limit);
   const client = await connected(t, server, options);
   assert.equal(textOf(await client.callTool("count")), "run 1");
   await assert.rejects(client.callTool("other"), (error) => {
@@ -1082,6 +1084,7 @@ test("invalid options of middleware of the library are refused", () => {
   const refusedByCore = (message, ...given) => refused(() => server.use(...given), message);
   refusedByCore("`requests` is 0", rateLimit({ requests: 0 }));
   refusedByCore("`burst` is 0", rateLimit({ requests: 1, burst: 0 }));
+  refusedByCore("`shared` is empty", rateLimit({ requests: 1, shared: "" }));
   refusedByCore(/^`per`: unknown key "address": /, rateLimit({ requests: 1, per: ["address"] }));
   refusedByCore("`maxRunning` is 0", concurrencyLimit({ maxRunning: 0 }));
   refusedByCore(/^cannot open the audit log /, auditLog({ path: tmpdir() }));

@@ -1102,7 +1102,8 @@ def counting() -> tuple[Server, list[int]]:
 @on_loop
 async def test_a_rate_limit_refuses_further_calls() -> None:
     server, runs = counting()
-    server.add_middleware(RateLimit(1, period=3600, per=["client"]), methods=["tools/call"])
+    # Without shared state, a limit with a name counts in its process.
+    server.add_middleware(RateLimit(1, period=3600, per=["client"], shared="calls"), methods=["tools/call"])
     async with Client.memory(server) as client:
         assert [tool.name for tool in await client.list_tools()] == ["count"]
         assert (await client.call_tool("count")).text == "run 1"
@@ -1309,5 +1310,7 @@ def test_invalid_options_of_built_in_middleware_are_refused(tmp_path: Path) -> N
         server.add_middleware(RateLimit(1, per=["address"]))  # type: ignore[list-item]
     with pytest.raises(UsageError, match="`requests` is 0"):
         server.add_middleware(RateLimit(0))
+    with pytest.raises(UsageError, match="`shared` is empty"):
+        server.add_middleware(RateLimit(1, shared=""))
     with pytest.raises(UsageError, match="ping"):
         server.add_middleware(ResponseSizeLimit(1000), methods=["ping"])

@@ -110,7 +110,7 @@ server.use({ methods: ["tools/call"] }, calls);
 
 // The middleware that the library provides
 const keys: readonly LimitKey[] = ["client", "target"];
-const limit: BuiltInMiddleware = rateLimit({ requests: 60, period: 60_000, burst: 10, per: keys });
+const limit: BuiltInMiddleware = rateLimit({ requests: 60, period: 60_000, burst: 10, per: keys, shared: "calls" });
 server.use(limit).use({ methods: ["tools/call"] }, limit);
 server.use({ tags: ["slow"] }, concurrencyLimit({ maxRunning: 2, maxWaiting: 20, per: ["session"] }));
 server.use(responseCache({ ttl: 60_000, tools: ["search"], maxBytes: 1_000_000 }));

@@ -66,7 +66,7 @@ class Object:
 
 
 server.add_middleware(Object(), tools=["search"])
-server.add_middleware(RateLimit(60, period=60, per=["client", "target"]), methods=["tools/call"])
+server.add_middleware(RateLimit(60, period=60, per=["client", "target"], shared="calls"), methods=["tools/call"])
 server.add_middleware(ResponseCache(60, tools=("search",)))
 server.add_middleware(AuditLog(Path("audit.jsonl"), max_files=3, redact=("iban",), required=False))
 server.add_middleware(AuditLog("audit.jsonl", arguments=True))

@@ -42,12 +42,19 @@ public struct RateLimit: BuiltInMiddleware, Encodable, Hashable {
     /// Keys by which requests are counted, in combination. Default: none; all requests are counted together.
     public var per: [LimitKey]
 
+    /// The name under which all processes that share state (``ServerSettings/sharing``) count together. Limits with the same name
+    /// should have the same options. While the store fails, each process counts on its own. Default: each process counts on its own.
+    public var shared: String?
+
     /// Creates a limit.
-    public init(_ requests: Int, period: Duration? = nil, burst: Int? = nil, per: [LimitKey] = []) {
+    public init(
+        _ requests: Int, period: Duration? = nil, burst: Int? = nil, per: [LimitKey] = [], shared: String? = nil
+    ) {
         self.requests = requests
         self.period = period
         self.burst = burst
         self.per = per
+        self.shared = shared
     }
 
     /// Describes the middleware for the core.

@@ -251,7 +251,7 @@ final class MiddlewareTests: XCTestCase {
     func testEveryOptionOfTheMiddlewareOfServersIsAccepted() throws {
         let scope = MiddlewareScope(methods: ["tools/call"], names: ["lookup"], tags: ["a"], kinds: ["tool"])
         let all: [any BuiltInMiddleware] = [
-            RateLimit(1, period: .seconds(2), burst: 3, per: LimitKey.allCases),
+            RateLimit(1, period: .seconds(2), burst: 3, per: LimitKey.allCases, shared: "calls"),
             ConcurrencyLimit(1, maxWaiting: 2, per: LimitKey.allCases),
             ResponseCache(.seconds(1), tools: ["lookup"], maxBytes: 1000),
             ResponseSizeLimit(1000, pages: true, maxKeptBytes: 2000, lifetime: .seconds(3)),

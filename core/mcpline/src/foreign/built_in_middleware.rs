@@ -76,6 +76,12 @@ impl RateLimitOptions {
             check_positive("burst", burst.into())?;
             limit = limit.with_burst(burst);
         }
+        if let Some(name) = self.shared {
+            if name.is_empty() {
+                return Err(Error::usage("`shared` is empty: name the limit"));
+            }
+            limit = limit.shared(name);
+        }
         Ok(limit)
     }
 }
@@ -167,6 +173,7 @@ mod tests {
         for definition in [
             r#"{"rate_limit": {"requests": 5}}"#,
             r#"{"rate_limit": {"requests": 5, "period": 60, "burst": 2, "per": ["client", "target"]}}"#,
+            r#"{"rate_limit": {"requests": 5, "shared": "calls"}}"#,
             r#"{"concurrency_limit": {"max_running": 2, "max_waiting": 10, "per": ["session"]}}"#,
             r#"{"response_cache": {"ttl": 1.5, "tools": ["a"], "max_bytes": 1000}}"#,
             r#"{"response_size_limit": {"max_bytes": 1000}}"#,
@@ -210,6 +217,11 @@ mod tests {
                 "`requests` is 0",
             ),
             (r#"{"rate_limit": {}}"#, None, "requests"),
+            (
+                r#"{"rate_limit": {"requests": 1, "shared": ""}}"#,
+                None,
+                "`shared` is empty",
+            ),
             (r#"{"rate_limt": {}}"#, None, "rate_limt"),
             (
                 r#"{"rate_limit": {"requests": 1, "period": -1}}"#,

@@ -36,6 +36,8 @@ options! {
         pub burst: Option<u32>,
         /// What requests are counted by: `client`, `session`, `target`, or several of them together.
         pub per: Vec<String>,
+        /// The name under which all processes that share state count together. `None`: each process counts on its own.
+        pub shared: Option<String>,
     }
     needs requests;
 }

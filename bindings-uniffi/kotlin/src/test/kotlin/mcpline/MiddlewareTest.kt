@@ -218,7 +218,7 @@ class MiddlewareTest {
         archive {
             for (
                 middleware in listOf(
-                    RateLimit(1, 2.seconds, 3, LimitKey.entries),
+                    RateLimit(1, 2.seconds, 3, LimitKey.entries, "calls"),
                     ConcurrencyLimit(1, 2, LimitKey.entries),
                     ResponseCache(1.seconds, listOf("lookup"), 1000),
                     ResponseSizeLimit(1000, true, 2000, 3.seconds),
