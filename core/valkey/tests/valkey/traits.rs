@@ -1,14 +1,20 @@
 //! The four traits, between two processes of a service.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use bytes::Bytes;
+use mcpline::Settings;
+use mcpline::middleware::RateLimit;
+use mcpline::protocol::vocabulary::Resource;
 use mcpline::sharing::{
     BucketPolicy, LoggedEvents, SaveOutcome, SharedBuckets, Sharing, TakeOutcome, UseOutcome,
 };
+use mcpline::transport::MemoryTransport;
 use mcpline_valkey::Valkey;
 
-use crate::server::{LIFETIME, Server, Subscriber, options, until, until_loaded, until_read};
+use crate::server::{
+    LIFETIME, Server, Subscriber, WAIT_TIMEOUT, options, until, until_loaded, until_read,
+};
 
 async fn save(sharing: &Sharing, id: &str, value: &'static str, lifetime: Duration) {
     let value = Bytes::from_static(value.as_bytes());
@@ -180,6 +186,50 @@ async fn a_bucket_gets_tokens_by_the_clock_of_the_server() {
         panic!("it has no token");
     };
     assert!(wait <= LIFETIME, "{wait:?}");
+}
+
+/// Lists the resources of a server. Returns whether its limit admits that.
+async fn list(client: &MemoryTransport) -> bool {
+    client.send(
+        r#"{"jsonrpc": "2.0", "id": 1, "method": "resources/list", "params": {"_meta": {
+            "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+            "io.modelcontextprotocol/clientInfo": {"name": "test", "version": "1"},
+            "io.modelcontextprotocol/clientCapabilities": {}}}}"#,
+    );
+    let answer = client.receive().await.expect("an answer");
+    let answer = String::from_utf8_lossy(&answer);
+    let is_refused = answer.contains("too many requests");
+    assert!(is_refused || answer.contains(r#""resources":"#), "{answer}");
+    !is_refused
+}
+
+#[tokio::test]
+async fn servers_reach_a_rate_limit_together() {
+    let valkey = Server::start();
+    let clients = [valkey.connect(), valkey.connect()].map(|sharing| {
+        let mut settings = Settings::default();
+        settings.sharing = Some(sharing);
+        let limit = RateLimit::new(1, LIFETIME).with_burst(40).shared("lists");
+        mcpline::Server::builder("limited", "1")
+            .settings(settings)
+            .build()
+            .expect("a server")
+            .resource(Resource::new("file:///a", "a"), || async { "a" })
+            .middleware(limit)
+            .connect()
+    });
+    let mut admitted = 0;
+    let began = Instant::now();
+    for client in clients.iter().cycle() {
+        admitted += u32::from(list(client).await);
+        if admitted == 40 {
+            break;
+        }
+        assert!(began.elapsed() < WAIT_TIMEOUT, "{admitted} were admitted");
+    }
+    for client in &clients {
+        assert!(!list(client).await);
+    }
 }
 
 #[tokio::test]
