@@ -78,9 +78,9 @@ pub unsafe extern "C" fn mcpl_server_add_middleware(
 /// - `definition`, `length`: which one, with its options, as JSON, and its length in bytes, or `MCPL_AUTO_LENGTH`. Copied. An
 ///   object with exactly one of the members:
 ///   - `rate_limit`: `requests` (per period), and optionally `period` (seconds, default 1), `burst` (requests at once), `per`:
-///     what is counted by, an array of `client`, `session` and `target`, and `shared`: a name under which all processes that share
-///     state (the option `sharing`) count together; without it, each process counts on its own. Further requests fail with -31000;
-///     `retryAfter` in the error's data says how many seconds to wait.
+///     what is counted by, an array of `client`, `session` and `target`, and `shared`: a name under which all processes that
+///     share state (the option `sharing`) count together; without it, each process counts on its own. Further requests fail with
+///     -31000; `retryAfter` in the error's data says how many seconds to wait.
 ///   - `concurrency_limit`: `max_running`, and optionally `max_waiting` (requests that wait, default 0) and `per`.
 ///   - `response_cache`: `ttl` (seconds), and optionally `tools` (names of tools without effects, beside resources and prompts)
 ///     and `max_bytes` (default 16 MiB). Results are forgotten when features of their kind change, and those of a resource with

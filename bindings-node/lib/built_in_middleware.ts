@@ -23,9 +23,9 @@ export interface RateLimitOptions {
   /** What requests are counted by, together. Default: all requests are counted together. */
   per?: readonly LimitKey[];
   /**
-   * The name under which all processes that share state (`settings.sharing`: `"local"`, or Valkey) count together. Limits with the
-   * same name should have the same options. While the store fails, and with a store of your own, each process counts on its own.
-   * Default: each process counts on its own.
+   * The name under which all processes that share state (`settings.sharing`: `"local"`, or Valkey) count together. Limits with
+   * the same name should have the same options. While the store fails, and with a store of your own, each process counts on its
+   * own. Default: each process counts on its own.
    */
   shared?: string;
 }

@@ -58,9 +58,9 @@ class RateLimit(BuiltInMiddleware, frozen=True):
         per: What requests are counted by, together: `"client"` (the authenticated caller, else the address, else the
             connection), `"session"` (over HTTP on revisions up to 2025-11-25; other requests count by client) and
             `"target"` (the method and the tool, prompt or resource). Default: all requests are counted together.
-        shared: The name under which all processes that share state (`sharing="local"`, or Valkey) count together. Limits
-            with the same name should have the same options. While the store fails, and with a store of your own, each
-            process counts on its own. Default: each process counts on its own.
+        shared: The name under which all processes that share state (`sharing="local"`, or Valkey) count together.
+            Limits with the same name should have the same options. While the store fails, and with a store of your own,
+            each process counts on its own. Default: each process counts on its own.
     """
 
     requests: int

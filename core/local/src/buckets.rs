@@ -1,5 +1,5 @@
-//! Token buckets of rate limits as files: `buckets/DIGEST`, changed in place under the lock of its name. A bucket without a file is
-//! full. The file has the nanoseconds since 1970 at which it is full again (little-endian), and its time says the same, for
+//! Token buckets of rate limits as files: `buckets/DIGEST`, changed in place under the lock of its name. A bucket without a file
+//! is full. The file has the nanoseconds since 1970 at which it is full again (little-endian), and its time says the same, for
 //! the sweep.
 
 use std::io;

@@ -103,15 +103,15 @@ pub(crate) const MAX_USED_KEYS: usize = 65_536;
 /// What a key counts as towards [`SWEEP_BYTES`], for the same reason as a mark.
 pub(crate) const USED_KEY_BYTES: u64 = SWEEP_BYTES / MAX_USED_KEYS as u64;
 
-/// Buckets of rate limits in the directory that are not full: each takes a page of 4 KiB, so this is 64 MiB. One process keeps 10,000
-/// keys of a limit. Above it those are removed, and are full again, that would be full first.
+/// Buckets of rate limits in the directory that are not full: each takes a page of 4 KiB, so this is 64 MiB. One process keeps
+/// 10,000 keys of a limit. Above it those are removed, and are full again, that would be full first.
 pub(crate) const MAX_BUCKETS: usize = 16_384;
 
 /// What a new bucket counts as towards [`SWEEP_BYTES`], for the same reason as a mark.
 pub(crate) const BUCKET_BYTES: u64 = SWEEP_BYTES / MAX_BUCKETS as u64;
 
-/// How long a bucket is kept after it is full again: a process may be about to take tokens of it, and writing its file changes the
-/// time for a moment.
+/// How long a bucket is kept after it is full again: a process may be about to take tokens of it, and writing its file changes
+/// the time for a moment.
 pub(crate) const FULL_BUCKET_LIFETIME: Duration = Duration::from_secs(60);
 
 /// How long a file that is being written may exist: it was left by a process that was killed.

@@ -122,7 +122,8 @@ impl ServiceDirectory {
         Ok(SaveOutcome::Saved)
     }
 
-    /// Locks the sessions and buckets whose names begin like this one's; `None` if a process keeps the lock, because it was stopped.
+    /// Locks the sessions and buckets whose names begin like this one's; `None` if a process keeps the lock, because it was
+    /// stopped.
     pub(crate) fn lock(&self, id: &str) -> io::Result<Option<Lock>> {
         let name = file_name(id);
         let began = Instant::now();

@@ -152,7 +152,8 @@ impl Reader {
         command
     }
 
-    /// Sends a command. If the connection was lost, sends it once more: it only reads, or at worst takes or gives back tokens twice.
+    /// Sends a command. If the connection was lost, sends it once more: it only reads, or at worst takes or gives back tokens
+    /// twice.
     async fn ask(&self, command: &Cmd) -> Result<Value, Failure> {
         let mut may_repeat = true;
         loop {

@@ -43,7 +43,8 @@ public struct RateLimit: BuiltInMiddleware, Encodable, Hashable {
     public var per: [LimitKey]
 
     /// The name under which all processes that share state (``ServerSettings/sharing``) count together. Limits with the same name
-    /// should have the same options. While the store fails, each process counts on its own. Default: each process counts on its own.
+    /// should have the same options. While the store fails, each process counts on its own. Default: each process counts on its
+    /// own.
     public var shared: String?
 
     /// Creates a limit.

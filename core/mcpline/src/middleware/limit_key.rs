@@ -59,7 +59,8 @@ impl LimitKeys {
         self.seed.hash_one(self.parts(request).collect::<Vec<_>>())
     }
 
-    /// Returns the name of the bucket of a request, which is the same in all processes: a digest of the limit's name and the keys.
+    /// Returns the name of the bucket of a request, which is the same in all processes: a digest of the limit's name and the
+    /// keys.
     pub(super) fn shared_name(&self, limit: &str, request: &MiddlewareRequest) -> String {
         let mut hash = Sha256::new();
         hash.update(b"mcpline rate limit\0");

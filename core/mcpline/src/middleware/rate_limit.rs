@@ -109,12 +109,12 @@ impl RateLimit {
     /// Lets the limit count for all processes that share state ([`Settings::sharing`](crate::Settings::sharing)). All limits with
     /// this name and the same keys count together; they should have the same options. Default: each process counts on its own.
     ///
-    /// Processes take tokens of a shared bucket in advance, up to an eighth of the burst. A burst may be larger by what the rate gives
-    /// in about a second, and a request may be refused while other processes have tokens left. Clients that are known by their
-    /// connection only, as on pipes, are counted by their process.
+    /// Processes take tokens of a shared bucket in advance, up to an eighth of the burst. A burst may be larger by what the rate
+    /// gives in about a second, and a request may be refused while other processes have tokens left. Clients that are known by
+    /// their connection only, as on pipes, are counted by their process.
     ///
-    /// A store that fails or takes more than half a second refuses no request: each process counts on its own meanwhile. It also does
-    /// if the state has no [buckets](crate::sharing::Sharing::buckets).
+    /// A store that fails or takes more than half a second refuses no request: each process counts on its own meanwhile. It also
+    /// does if the state has no [buckets](crate::sharing::Sharing::buckets).
     #[must_use]
     pub fn shared(mut self, name: impl Into<String>) -> Self {
         self.shared = Some(SharedLimit {

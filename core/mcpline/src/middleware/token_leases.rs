@@ -51,8 +51,8 @@ impl TokenLeases {
         lock(&self.0).take(key, policy, now)
     }
 
-    /// Takes tokens from the store, in a task that outlives the request: its lease is not lost if a client cancels it. The receiver
-    /// gets nothing if the runtime ends.
+    /// Takes tokens from the store, in a task that outlives the request: its lease is not lost if a client cancels it. The
+    /// receiver gets nothing if the runtime ends.
     pub(super) fn request(
         &self,
         runtime: &Handle,

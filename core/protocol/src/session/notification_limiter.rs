@@ -69,8 +69,8 @@ impl TokenBucket {
         self.full_at
     }
 
-    /// Takes up to `tokens` of a bucket that gets one each `interval` and has room for `burst` of them; returns how many. The bucket
-    /// may come from another clock: it lacks at most `burst` tokens.
+    /// Takes up to `tokens` of a bucket that gets one each `interval` and has room for `burst` of them; returns how many. The
+    /// bucket may come from another clock: it lacks at most `burst` tokens.
     ///
     /// # Errors
     ///

@@ -1,5 +1,5 @@
--- Takes tokens of a bucket, or gives them back. KEYS: the bucket, a number: the microseconds since 1970 at which it is full again.
--- If it is missing, it is full.
+-- Takes tokens of a bucket, or gives them back. KEYS: the bucket, a number: the microseconds since 1970 at which it is full
+-- again. If it is missing, it is full.
 -- ARGV: the nanoseconds until it gets another token, the tokens that it has when it is full, the tokens to take, those to give
 -- back before. Returns the tokens taken and, if there are none, the microseconds until there is one.
 local bucket = KEYS[1]

@@ -39,8 +39,9 @@ public class RateLimit(
     /** Keys by which requests are counted, in combination. Default: none; all requests are counted together. */
     public val per: List<LimitKey> = emptyList(),
     /**
-     * The name under which all processes that share state ([ServerSettings.sharing]) count together. Limits with the same name should
-     * have the same options. While the store fails, each process counts on its own. Default: each process counts on its own.
+     * The name under which all processes that share state ([ServerSettings.sharing]) count together. Limits with the same name
+     * should have the same options. While the store fails, each process counts on its own. Default: each process counts on its
+     * own.
      */
     public val shared: String? = null,
 ) : BuiltInMiddleware
