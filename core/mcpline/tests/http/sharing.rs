@@ -1005,6 +1005,143 @@ async fn changes_that_a_client_makes_at_several_processes_at_once_add_up() {
     }
 }
 
+/// The connection of one process to the shared state. While it is cut off, the process reaches neither the store nor others.
+struct Link {
+    sharing: Sharing,
+    is_cut_off: Arc<AtomicBool>,
+}
+
+impl Link {
+    /// Starts a process that has a connection of its own.
+    fn connect(sharing: &Sharing) -> (Process, Arc<AtomicBool>) {
+        let is_cut_off = Arc::<AtomicBool>::default();
+        let link = Arc::new(Self {
+            sharing: sharing.clone(),
+            is_cut_off: is_cut_off.clone(),
+        });
+        let mut own = sharing.clone();
+        own.sessions = link.clone();
+        own.bus = link;
+        (Process::start(&own), is_cut_off)
+    }
+
+    fn is_cut_off(&self) -> bool {
+        self.is_cut_off.load(Ordering::SeqCst)
+    }
+}
+
+impl SessionStore for Link {
+    fn save<'a>(
+        &'a self,
+        id: &'a str,
+        session: Bytes,
+        replaces: Bytes,
+        lifetime: Duration,
+    ) -> Pending<'a, SaveOutcome> {
+        match self.is_cut_off() {
+            true => Unreachable.save(id, session, replaces, lifetime),
+            false => self.sharing.sessions.save(id, session, replaces, lifetime),
+        }
+    }
+
+    fn load<'a>(&'a self, id: &'a str) -> Pending<'a, Option<Bytes>> {
+        match self.is_cut_off() {
+            true => Unreachable.load(id),
+            false => self.sharing.sessions.load(id),
+        }
+    }
+
+    fn remove<'a>(&'a self, id: &'a str) -> Pending<'a, ()> {
+        self.sharing.sessions.remove(id)
+    }
+}
+
+impl Bus for Link {
+    fn publish(&self, message: Bytes) {
+        if !self.is_cut_off() {
+            self.sharing.bus.publish(message);
+        }
+    }
+
+    fn subscribe(&self, receive: Arc<dyn Fn(Bytes) + Send + Sync>) -> Subscription {
+        let is_cut_off = self.is_cut_off.clone();
+        self.sharing.bus.subscribe(Arc::new(move |message| {
+            if !is_cut_off.load(Ordering::SeqCst) {
+                receive(message);
+            }
+        }))
+    }
+}
+
+/// Longer than a process waits before it saves changes again that the store did not take.
+const UNTIL_SAVED: Duration = Duration::from_secs(3);
+
+/// Returns the next message of a stream. Comments, which keep a silent stream alive, do not count.
+async fn message_soon(stream: &mut Body) -> (String, Value) {
+    tokio::time::timeout(UNTIL_SAVED, next_message(stream))
+        .await
+        .expect("a message arrives")
+}
+
+fn change_subscription(method: &str) -> Value {
+    json!({"jsonrpc": "2.0", "id": method, "method": method, "params": {"uri": "file:///a"}})
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_later_of_two_changes_holds_although_the_first_was_made_at_a_process_that_was_cut_off()
+{
+    let sharing = Sharing::in_memory();
+    let (a, is_cut_off) = Link::connect(&sharing);
+    let b = Process::start(&sharing);
+    let id = a.begin().await;
+    let ready = notification("notifications/initialized", json!({}));
+    a.post(&id, ready).await;
+    for (process, cut_off, method) in [
+        (&a, false, "resources/subscribe"),
+        (&a, true, "resources/unsubscribe"),
+        // Changes nothing that this process knows.
+        (&b, true, "resources/subscribe"),
+    ] {
+        is_cut_off.store(cut_off, Ordering::SeqCst);
+        let answer = process.post(&id, change_subscription(method)).await;
+        assert_eq!(answer.status(), StatusCode::OK);
+    }
+    is_cut_off.store(false, Ordering::SeqCst);
+    tokio::time::sleep(UNTIL_SAVED).await;
+    for (listener, updating) in [(&a, &b), (&b, &a)] {
+        let mut listening = listener.send(Method::GET, &id, Value::Null).await;
+        updating.server.notify_resource_updated("file:///a");
+        let (_, update) = message_soon(listening.body_mut()).await;
+        assert_eq!(update["params"]["uri"], "file:///a");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_change_that_the_store_did_not_take_is_saved_and_published_later() {
+    let sharing = Sharing::in_memory();
+    let (a, is_cut_off) = Link::connect(&sharing);
+    let b = Process::start(&sharing);
+    let id = a.begin().await;
+    let ready = notification("notifications/initialized", json!({}));
+    a.post(&id, ready).await;
+    b.post(&id, call(1, "plain")).await;
+    is_cut_off.store(true, Ordering::SeqCst);
+    let subscribe = change_subscription("resources/subscribe");
+    assert_eq!(a.post(&id, subscribe).await.status(), StatusCode::OK);
+    // Several attempts fail.
+    tokio::time::sleep(4 * UNTIL_SAVED).await;
+    is_cut_off.store(false, Ordering::SeqCst);
+    tokio::time::sleep(UNTIL_SAVED).await;
+    a.service.close();
+    drop(a);
+    for process in [&b, &Process::start(&sharing)] {
+        let mut listening = process.send(Method::GET, &id, Value::Null).await;
+        process.server.notify_resource_updated("file:///a");
+        let (_, update) = message_soon(listening.body_mut()).await;
+        assert_eq!(update["params"]["uri"], "file:///a");
+    }
+}
+
 /// Counts the sessions that a store holds. Each `save` waits for a permit.
 struct Counting {
     store: Arc<dyn SessionStore>,

@@ -288,6 +288,7 @@ impl<C, A> ServerSession<C, A> {
                             "params.level must be a log level, such as `info` or `warning`",
                         )
                     })?;
+                self.note_change(None);
                 self.log_level = Some(level);
             }
             Method::ResourcesSubscribe => {
@@ -307,10 +308,13 @@ impl<C, A> ServerSession<C, A> {
                         self.limits.max_subscription_bytes
                     )));
                 }
+                self.note_change(Some(&uri));
                 self.subscribed.insert(uri.into_owned());
             }
             Method::ResourcesUnsubscribe => {
-                self.subscribed.remove(uri()?.as_ref());
+                let uri = uri()?;
+                self.note_change(Some(&uri));
+                self.subscribed.remove(uri.as_ref());
             }
             _ => {}
         }

@@ -17,7 +17,7 @@ use super::incoming_requests::{IncomingRequests, RequestKey};
 use super::notification_limiter::{LogMessage, NotificationLimiter, Rate};
 use super::peer_profiles::ClientProfile;
 use super::server_requests::{InputRequestError, ServerRequestKey, ServerRequests};
-use super::shared_state::SessionState;
+use super::shared_state::{RecentChange, SessionState};
 use super::subscriptions::{SubscribedUris, SubscriptionStream};
 use super::url_elicitations::SentUrlElicitations;
 use super::writing::cancellation;
@@ -237,6 +237,10 @@ pub struct ServerSession<C, A> {
     pub(super) state_version: u64,
     /// The state that other processes have, while changes of this process are not saved.
     pub(super) shared_base: Option<Box<SessionState>>,
+    /// When the latest change that processes share was received: seconds since 1970.
+    pub(super) change_time: Option<u64>,
+    /// The latest changes that processes share.
+    pub(super) changes: Vec<RecentChange>,
     pub(super) subscription_streams: Vec<SubscriptionStream>,
     pub(super) url_elicitations: SentUrlElicitations,
     pub(super) held: HandshakeQueue,
@@ -264,6 +268,8 @@ impl<C, A> ServerSession<C, A> {
             subscribed: SubscribedUris::new(),
             state_version: 0,
             shared_base: None,
+            change_time: None,
+            changes: Vec::new(),
             subscription_streams: Vec::new(),
             url_elicitations: SentUrlElicitations::default(),
             held: HandshakeQueue::default(),
@@ -306,7 +312,7 @@ impl<C, A> ServerSession<C, A> {
     }
 
     /// The approximate size in bytes of the client information that the session keeps besides requests in flight:
-    /// identity, capabilities, and subscriptions.
+    /// identity, capabilities, subscriptions, and recent changes of these.
     pub fn retained_bytes(&self) -> usize {
         let peer = self.peer().map_or(0, |peer| {
             peer.capabilities.as_bytes().len()
@@ -316,7 +322,8 @@ impl<C, A> ServerSession<C, A> {
             .subscribed
             .iter()
             .map(|uri| SUBSCRIPTION_OVERHEAD_BYTES + uri.len());
-        peer + subscribed.sum::<usize>()
+        let changes = self.changes.iter().map(RecentChange::bytes);
+        peer + subscribed.sum::<usize>() + changes.sum::<usize>()
     }
 
     /// Reverts a handshake that can't be answered after all.

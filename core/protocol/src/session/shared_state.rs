@@ -6,6 +6,10 @@
 //! Two processes that change the same base publish different states of one version, and a third process keeps the one that
 //! arrives first. The process that finds the other one's state in the store publishes the merged state under a newer version,
 //! and a state from the store replaces one of its version.
+//!
+//! Two processes may change the same item, which is the log level or the subscription to one resource, although their client
+//! does one after the other: a process that cannot reach the store does not know of a change elsewhere. So a state names its
+//! recent changes with their times, also those that left the item as it was.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -13,12 +17,18 @@ use std::sync::Arc;
 use mcpline_derive::Members;
 use serde::Serialize;
 
+use crate::limits::{MAX_RECENT_CHANGE_BYTES, MAX_RECENT_CHANGES};
 use crate::revision::Revision;
 use crate::vocabulary::LoggingLevel;
 use crate::wire::Raw;
 
 use super::peer_profiles::ClientProfile;
 use super::server::{Outgoing, Phase, ServerSession};
+
+/// How much later a change has to be than one of the same item that another process has shared, to overrule it, in seconds. Clocks
+/// of processes differ by a few seconds. Of changes that are closer to each other, the one that was shared first holds: often
+/// the client has made it because it saw no effect of the other.
+const CLOCK_TOLERANCE: u64 = 10;
 
 /// The part of a handshake-era session that processes share, because its next message may arrive at any of them: the client's
 /// identity, its subscriptions and its log level. Requests in flight, in both directions, stay in their process.
@@ -31,6 +41,43 @@ pub struct SessionState {
     /// How many changes led to it.
     #[members(optional)]
     version: u64,
+    /// The latest change of each item that was changed recently, the newest last.
+    #[members(optional)]
+    changes: Vec<RecentChange>,
+}
+
+/// A change of one item of the state, whether the item was different before or not.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Members)]
+pub(super) struct RecentChange {
+    /// The resource whose subscription it is; `None`: the log level.
+    uri: Option<String>,
+    /// The version of the state that it led to.
+    version: u64,
+    /// When its process received it: seconds since 1970.
+    time: u64,
+}
+
+impl RecentChange {
+    pub(super) fn bytes(&self) -> usize {
+        self.uri.as_ref().map_or(0, String::len)
+    }
+}
+
+/// Adds a change to recent ones, in the place of an earlier change of its item. Drops the oldest above the limits.
+fn add_change(changes: &mut Vec<RecentChange>, change: RecentChange) {
+    changes.retain(|earlier| earlier.uri != change.uri);
+    if change.bytes() > MAX_RECENT_CHANGE_BYTES {
+        return;
+    }
+    changes.push(change);
+    let mut bytes = 0;
+    let kept = changes.iter().rev().take(MAX_RECENT_CHANGES);
+    let kept = kept.take_while(|change| {
+        bytes += change.bytes();
+        bytes <= MAX_RECENT_CHANGE_BYTES
+    });
+    let excess = changes.len() - kept.count();
+    changes.drain(..excess);
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Members)]
@@ -52,36 +99,81 @@ impl SessionState {
             && self.peer == other.peer
             && self.log_level == other.log_level
             && self.subscribed == other.subscribed
+            && self.changes == other.changes
+    }
+
+    /// Returns the latest change of an item after `base`, if it is recent.
+    fn change_since(&self, base: &Self, uri: Option<&str>) -> Option<&RecentChange> {
+        let change = self.change_of(uri)?;
+        let is_newer = base
+            .change_of(uri)
+            .is_none_or(|known| (change.version, change.time) > (known.version, known.time));
+        is_newer.then_some(change)
+    }
+
+    fn change_of(&self, uri: Option<&str>) -> Option<&RecentChange> {
+        let mut changes = self.changes.iter();
+        changes.find(|change| change.uri.as_deref() == uri)
     }
 
     /// Applies the changes from `base` to this state to that of another process, and counts the result as a change of both.
     ///
-    /// The other state may have missed changes in the base. What is only known to be missing there stays.
+    /// The other state may have missed changes in the base. What is only known to be missing there stays. If both have changed an
+    /// item, the later change holds; theirs holds if the times do not tell.
     ///
     /// Other processes may have this state, and must not take the result for one that they have.
     fn merged_into(&self, theirs: &Self, base: &Self) -> Self {
         let is_behind = theirs.version < base.version;
-        let log_level = match self.log_level == base.log_level && !is_behind {
-            true => theirs.log_level,
-            false => self.log_level,
+        let is_overruled = |uri: Option<&str>| {
+            let their_change = theirs.change_since(base, uri).filter(|_| !is_behind);
+            let own_change = self.change_since(base, uri);
+            their_change.is_some_and(|theirs| {
+                own_change.is_none_or(|own| own.time <= theirs.time.saturating_add(CLOCK_TOLERANCE))
+            })
         };
-        let mut subscribed: BTreeSet<&String> = theirs.subscribed.iter().collect();
-        for uri in &base.subscribed {
-            if !self.subscribed.contains(uri) {
-                subscribed.remove(uri);
+        let is_changed = |uri: Option<&str>| self.change_since(base, uri).is_some();
+        let keeps_level = is_behind || self.log_level != base.log_level || is_changed(None);
+        let log_level = match keeps_level && !is_overruled(None) {
+            true => self.log_level,
+            false => theirs.log_level,
+        };
+        let [own, before] = [self, base].map(|state| {
+            let uris = state.subscribed.iter().map(String::as_str);
+            uris.collect::<BTreeSet<&str>>()
+        });
+        let mut subscribed: BTreeSet<&str> = theirs.subscribed.iter().map(String::as_str).collect();
+        let changed = self
+            .changes
+            .iter()
+            .filter_map(|change| change.uri.as_deref());
+        let candidates: BTreeSet<&str> = own.union(&before).copied().chain(changed).collect();
+        for uri in candidates {
+            let is_subscribed = own.contains(uri);
+            let is_own = is_subscribed != before.contains(uri)
+                || (is_behind && is_subscribed)
+                || is_changed(Some(uri));
+            if !is_own || is_overruled(Some(uri)) {
+                continue;
             }
+            match is_subscribed {
+                true => subscribed.insert(uri),
+                false => subscribed.remove(uri),
+            };
         }
-        for uri in &self.subscribed {
-            if is_behind || !base.subscribed.contains(uri) {
-                subscribed.insert(uri);
+        let mut changes = theirs.changes.clone();
+        for change in &self.changes {
+            let uri = change.uri.as_deref();
+            if (is_behind || is_changed(uri)) && !is_overruled(uri) {
+                add_change(&mut changes, change.clone());
             }
         }
         let mut merged = Self {
             ready: self.ready || theirs.ready,
             peer: self.peer.clone().or_else(|| theirs.peer.clone()),
             log_level,
-            subscribed: subscribed.into_iter().cloned().collect(),
+            subscribed: subscribed.into_iter().map(str::to_owned).collect(),
             version: self.version.max(theirs.version),
+            changes,
         };
         let is_concurrent = self.version >= theirs.version && !self.has_content_of(theirs);
         if is_concurrent || !merged.has_content_of(theirs) {
@@ -104,19 +196,40 @@ impl<C, A> ServerSession<C, A> {
             log_level: self.log_level,
             subscribed: self.subscribed.iter().cloned().collect(),
             version: self.state_version,
+            changes: self.changes.clone(),
         }
     }
 
-    /// Keeps the state as the base of a change that follows.
-    pub fn begin_change(&mut self) {
+    /// Keeps the state as the base of a change that follows, which is received at this time: seconds since 1970.
+    pub fn begin_change(&mut self, time: u64) {
+        self.change_time = Some(time);
+        self.keep_state();
+    }
+
+    fn keep_state(&mut self) {
         if self.shared_base.is_none() {
             self.shared_base = Some(Box::new(self.state()));
         }
     }
 
+    /// Notes that a message changes an item, if processes share the session.
+    pub(super) fn note_change(&mut self, uri: Option<&str>) {
+        let Some(time) = self.change_time else {
+            return;
+        };
+        // What was begun may have been saved before the permission for the change was given.
+        self.keep_state();
+        let change = RecentChange {
+            uri: uri.map(str::to_owned),
+            version: self.state_version.saturating_add(1),
+            time,
+        };
+        add_change(&mut self.changes, change);
+    }
+
     /// Counts a change of the state, before it is passed to other processes.
     pub fn count_change(&mut self) {
-        self.begin_change();
+        self.keep_state();
         // The version may be one that was read from a store.
         self.state_version = self.state_version.saturating_add(1);
     }
@@ -205,6 +318,7 @@ impl<C, A> ServerSession<C, A> {
         }
         self.log_level = state.log_level;
         self.subscribed = state.subscribed.iter().cloned().collect();
+        self.changes.clone_from(&state.changes);
         if self.is_ready() {
             self.held.take(&self.server_requests)
         } else {
@@ -215,10 +329,20 @@ impl<C, A> ServerSession<C, A> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::server::{SessionLimits, SessionScope};
+    use std::time::Duration;
+
+    use super::super::peer_profiles::ServerProfile;
+    use super::super::server::{ReceiveOutcome, SessionLimits, SessionScope};
     use super::*;
+    use crate::vocabulary::{
+        CacheHints, CacheScope, Implementation, JsonObject, ResourcesCapability, ServerCapabilities,
+    };
+    use crate::wire::Method;
 
     type Session = ServerSession<(), ()>;
+
+    /// The time of a change, if a test does not say otherwise.
+    const TIME: u64 = 1_000;
 
     fn session() -> Session {
         ServerSession::new(SessionScope::Session, SessionLimits::default())
@@ -241,7 +365,7 @@ mod tests {
 
     /// Changes a session as a message of its client does.
     fn change(session: &mut Session, change: impl FnOnce(&mut Session)) -> SessionState {
-        session.begin_change();
+        session.begin_change(TIME);
         change(session);
         session.count_change();
         session.state()
@@ -403,5 +527,164 @@ mod tests {
         subscribe(&mut session, "b");
         session.note_saved(&saving);
         assert_eq!(session.shared_base(), Some(&saving));
+    }
+
+    /// Changes a subscription at this time, as a message of the client does.
+    fn change_subscription(session: &mut Session, method: Method, uri: &str, time: u64) {
+        let message = serde_json::json!({"jsonrpc": "2.0", "id": 1, "method": method.as_str(), "params": {"uri": uri}});
+        receive(session, &message, time);
+    }
+
+    fn receive(session: &mut Session, message: &serde_json::Value, time: u64) {
+        let read = crate::wire::read(message.to_string().into());
+        let Ok(crate::wire::Incoming::Single(message)) = read else {
+            panic!("one message");
+        };
+        session.begin_change(time);
+        let received = session.receive(message, false, &profile(), Duration::ZERO);
+        assert!(
+            matches!(received, ReceiveOutcome::Reply { outcome: Ok(_), .. }),
+            "{received:?}"
+        );
+        session.count_change();
+    }
+
+    fn profile() -> ServerProfile {
+        let subscribing = ResourcesCapability::default().with_subscribe(true);
+        ServerProfile {
+            info: Implementation::new("server", "1"),
+            capabilities: ServerCapabilities::default()
+                .with_resources(subscribing)
+                .with_logging(JsonObject::new()),
+            instructions: None,
+            discover_cache: CacheHints::new(0, CacheScope::Private),
+            revisions: Revision::ALL.to_vec(),
+            requests: BTreeSet::new(),
+            notifications: BTreeSet::new(),
+        }
+    }
+
+    /// A state of a client that has completed its handshake.
+    fn ready(subscribed: &[&str], version: u64) -> SessionState {
+        SessionState {
+            ready: true,
+            peer: Some(ClientProfileSnapshot {
+                revision: Revision::V2025_11_25,
+                info: None,
+                capabilities: Raw::EMPTY_OBJECT,
+            }),
+            ..state(subscribed, version)
+        }
+    }
+
+    /// A change at a process that could not share it, and a later one of the same item at another process.
+    #[test]
+    fn a_change_that_was_not_shared_does_not_undo_a_later_one() {
+        let changes = [Method::ResourcesSubscribe, Method::ResourcesUnsubscribe];
+        // The clock of the first process may be ahead.
+        for (first, second) in [(100, 200), (200, 195)] {
+            for (base, over_bus) in [
+                (&["a"][..], true),
+                (&["a"], false),
+                (&[], true),
+                (&[], false),
+            ] {
+                let base = ready(base, 5);
+                let (mut here, mut there) = (process_with(&base), process_with(&base));
+                let is_subscribed = base.subscribed.is_empty();
+                let [undone, lasting] = match is_subscribed {
+                    true => [0, 1].map(|index: usize| changes[index].clone()),
+                    false => [1, 0].map(|index: usize| changes[index].clone()),
+                };
+                change_subscription(&mut here, undone, "a", first);
+                // It leaves the state as this process knows it.
+                change_subscription(&mut there, lasting, "a", second);
+                let theirs = there.state();
+                let _ = match over_bus {
+                    true => here.adopt(&theirs),
+                    false => here.merge_stored(&theirs),
+                };
+                assert_eq!(here.state().subscribed, base.subscribed);
+                assert!(here.state().version > theirs.version, "{:?}", here.state());
+            }
+        }
+    }
+
+    #[test]
+    fn a_change_that_was_not_shared_overrules_an_earlier_one() {
+        let base = ready(&["a", "b"], 5);
+        let (mut here, mut there) = (process_with(&base), process_with(&base));
+        let earlier = 1_000;
+        change_subscription(&mut there, Method::ResourcesSubscribe, "a", earlier);
+        change_subscription(&mut there, Method::ResourcesSubscribe, "b", earlier);
+        let later = earlier + CLOCK_TOLERANCE + 1;
+        change_subscription(&mut here, Method::ResourcesUnsubscribe, "a", later);
+        let _ = here.merge_stored(&there.state());
+        assert_eq!(here.state().subscribed, ["b"]);
+        // The process whose change is overruled agrees, whether its own was saved or not.
+        let _ = there.adopt(&here.state());
+        assert_eq!(there.state().subscribed, ["b"]);
+    }
+
+    #[test]
+    fn the_later_of_two_log_levels_holds() {
+        let level = |level: &str| {
+            serde_json::json!({"jsonrpc": "2.0", "id": 1, "method": "logging/setLevel",
+                               "params": {"level": level}})
+        };
+        for (here_at, expected) in [(100, LoggingLevel::Info), (300, LoggingLevel::Error)] {
+            let base = ready(&[], 5);
+            let (mut here, mut there) = (process_with(&base), process_with(&base));
+            receive(&mut here, &level("error"), here_at);
+            receive(&mut there, &level("info"), 200);
+            let _ = here.merge_stored(&there.state());
+            assert_eq!(here.state().log_level, Some(expected));
+        }
+    }
+
+    #[test]
+    fn a_change_after_a_known_one_holds_whatever_the_clocks_say() {
+        let base = ready(&[], 5);
+        let mut here = process_with(&base);
+        change_subscription(&mut here, Method::ResourcesSubscribe, "a", 2_000);
+        let shared = here.state();
+        let mut there = process_with(&shared);
+        change_subscription(&mut there, Method::ResourcesUnsubscribe, "a", 1_000);
+        // Another change, which is saved meanwhile, is no reason to doubt it.
+        let mut third = process_with(&shared);
+        change_subscription(&mut third, Method::ResourcesSubscribe, "b", 1_000);
+        let _ = there.merge_stored(&third.state());
+        assert_eq!(there.state().subscribed, ["b"]);
+    }
+
+    #[test]
+    fn recent_changes_are_limited() {
+        let mut session = process_with(&ready(&[], 5));
+        for number in 0..MAX_RECENT_CHANGES + 5 {
+            let uri = number.to_string();
+            change_subscription(&mut session, Method::ResourcesUnsubscribe, &uri, TIME);
+        }
+        let changes = session.state().changes;
+        assert_eq!(changes.len(), MAX_RECENT_CHANGES);
+        assert_eq!(changes[0].uri.as_deref(), Some("5"));
+        let long = "u".repeat(MAX_RECENT_CHANGE_BYTES);
+        change_subscription(&mut session, Method::ResourcesUnsubscribe, &long, TIME);
+        assert_eq!(session.state().changes.len(), 1);
+        let too_long = format!("{long}u");
+        change_subscription(&mut session, Method::ResourcesUnsubscribe, &too_long, TIME);
+        assert_eq!(session.state().changes[0].uri, Some(long));
+    }
+
+    #[test]
+    fn a_session_that_is_not_shared_keeps_no_changes() {
+        let mut session = process_with(&ready(&[], 5));
+        let message = serde_json::json!({"jsonrpc": "2.0", "id": 1, "method": "resources/subscribe",
+                                         "params": {"uri": "a"}});
+        let read = crate::wire::read(message.to_string().into());
+        let Ok(crate::wire::Incoming::Single(message)) = read else {
+            panic!("one message");
+        };
+        let _ = session.receive(message, false, &profile(), Duration::ZERO);
+        assert_eq!(session.state().changes, []);
     }
 }

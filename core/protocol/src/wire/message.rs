@@ -31,6 +31,17 @@ pub enum Incoming {
     Batch(Vec<Result<Message, ReadError>>),
 }
 
+impl Incoming {
+    /// Returns the messages that could be read.
+    pub fn messages(&self) -> impl Iterator<Item = &Message> {
+        let (single, batch) = match self {
+            Self::Single(message) => (Some(message), &[][..]),
+            Self::Batch(entries) => (None, &entries[..]),
+        };
+        single.into_iter().chain(batch.iter().flatten())
+    }
+}
+
 /// A JSON-RPC message.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Message {

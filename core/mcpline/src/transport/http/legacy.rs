@@ -6,6 +6,7 @@ use http::request::Parts;
 use http::{HeaderMap, HeaderValue, Response, StatusCode};
 use mcpline_protocol::Revision;
 use mcpline_protocol::wire::{Incoming, Message, Method, ReadError, RequestId};
+use mcpline_runtime::clock;
 
 use crate::header_names::{PROTOCOL_VERSION, SESSION_ID, value_of};
 use crate::message_sink::{MessageSink, ResponseStatus};
@@ -158,7 +159,8 @@ async fn serve(
         if session.connection.peer().is_some() {
             replicas.refresh(session).await;
         }
-        session.connection.lock_session().begin_change();
+        let now = clock::unix_now();
+        session.connection.lock_session().begin_change(now);
     }
     // Meanwhile, a DELETE may have arrived at any process.
     if session.has_ended() {
@@ -189,11 +191,7 @@ fn note_use(shared: &Shared, session: &Session, incoming: &Incoming) {
         }
         Message::Response(_) => false,
     };
-    let is_use = match incoming {
-        Incoming::Single(message) => uses(message),
-        Incoming::Batch(entries) => entries.iter().flatten().any(uses),
-    };
-    if is_use {
+    if incoming.messages().any(uses) {
         session.note_use();
     }
 }

@@ -49,6 +49,7 @@ mod stream_resumption;
 mod stream_upgrade_timers;
 #[cfg(feature = "tls")]
 mod tls;
+mod unsaved_sessions;
 mod write_backpressure;
 mod write_timeout;
 

@@ -29,6 +29,7 @@ use super::service::{Refusal, Shared};
 use super::session_end_watch::{SessionEndWatch, SessionEndWatches};
 use super::sessions::{Session, Sessions};
 use super::stream::{EventId, Stream, StreamLog, StreamName};
+use super::unsaved_sessions::UnsavedSessions;
 
 /// How many times an active session is saved during its lifetime in the store.
 const SAVES_PER_LIFETIME: u32 = 2;
@@ -64,10 +65,12 @@ pub(super) struct Replicas {
     forwarded: Arc<UsageLimit>,
     heartbeats: Heartbeats,
     end_watches: SessionEndWatches,
+    pub(super) unsaved: UnsavedSessions,
 }
 
 impl Replicas {
     pub(super) fn join(sharing: Sharing, sessions: Weak<Sessions>) -> Self {
+        let unsaved = UnsavedSessions::new(sessions.clone());
         let exchange = BusEndpoint::join(&sharing.bus, move |event| {
             if let Some(sessions) = sessions.upgrade() {
                 handle_bus_event(&sessions, event);
@@ -80,6 +83,7 @@ impl Replicas {
             forwarded: UsageLimit::of_server("messages for other processes", MAX_FORWARDED_BYTES),
             heartbeats: Heartbeats::default(),
             end_watches: SessionEndWatches::default(),
+            unsaved,
         }
     }
 
@@ -112,14 +116,10 @@ impl Replicas {
         session: &Session,
         incoming: &Incoming,
     ) -> Result<ForwardedParts, Refusal> {
-        let all: Vec<&Message> = match incoming {
-            Incoming::Single(message) => vec![message],
-            Incoming::Batch(entries) => entries.iter().flatten().collect(),
-        };
-        let state = all.iter().any(|message| changes_state(message));
-        let concerning = all.into_iter();
+        let state = incoming.messages().any(changes_state);
+        let concerning = incoming.messages();
         let concerning = concerning.filter_map(|message| message_for_others(session, message));
-        let messages = concerning.map(|message| {
+        let forwarded = concerning.map(|message| {
             let bytes = message.as_bytes().len();
             let of_client = session.connection.client().hold_bytes(bytes)?;
             let of_process = match self.forwarded.charge(bytes) {
@@ -128,10 +128,10 @@ impl Replicas {
             };
             Ok((message, [of_client, of_process]))
         });
-        let messages: Result<Vec<_>, Exceeded> = messages.collect();
+        let forwarded: Result<Vec<_>, Exceeded> = forwarded.collect();
         Ok(ForwardedParts {
             state,
-            messages: messages?,
+            messages: forwarded?,
         })
     }
 
@@ -146,10 +146,15 @@ impl Replicas {
             self.exchange.publish_charged(&event, charges);
         }
         // A session whose handshake failed cannot be continued.
-        if shareable.state && session.connection.peer().is_some() && !session.has_ended() {
+        if session.connection.peer().is_none() || session.has_ended() {
+            return;
+        }
+        if shareable.state {
             session.connection.lock_session().count_change();
             self.publish_state(session);
             self.save(session).await;
+        } else if session.has_unsaved_changes() {
+            self.unsaved.save_later(session);
         }
     }
 
@@ -175,24 +180,50 @@ impl Replicas {
         }
     }
 
-    /// Saves a session, unless it has ended. Merges it with changes that other processes have saved in the meantime.
+    /// Saves a session, unless it has ended. Merges it with changes that other processes have saved in the meantime. Changes that
+    /// could not be saved are saved later.
     async fn save(&self, session: &Session) {
-        if session.has_ended() {
-            return;
+        if !self.try_save(session).await && session.has_unsaved_changes() {
+            self.unsaved.save_later(session);
         }
-        match self.merge_and_save(session).await {
-            Ok(true) => {}
-            Ok(false) => warn_limited!(
-                "a session could not be saved for other processes: each attempt found another change of theirs"
-            ),
+    }
+
+    /// As [`save`](Self::save). Returns whether the store has taken it, or does not need it.
+    async fn try_save(&self, session: &Session) -> bool {
+        if session.has_ended() {
+            return true;
+        }
+        let is_saved = match self.merge_and_save(session).await {
+            Ok(true) => true,
+            Ok(false) => {
+                warn_limited!(
+                    "a session could not be saved for other processes: each attempt found another change of theirs"
+                );
+                false
+            }
             Err(error) => {
                 warn_limited!(%error, "a session could not be saved for other processes");
+                false
             }
-        }
+        };
         // It may have ended meanwhile.
         if session.has_ended() {
             self.removal(session).await;
         }
+        is_saved
+    }
+
+    /// Saves changes that could not be saved before, and publishes them: what was published then may have been lost as well.
+    /// Returns whether the store has taken them.
+    pub(super) async fn save_again(&self, session: &Session) -> bool {
+        if !session.has_unsaved_changes() {
+            return true;
+        }
+        let is_saved = self.try_save(session).await;
+        if is_saved && !session.has_ended() {
+            self.publish_state(session);
+        }
+        is_saved
     }
 
     /// Returns whether it was saved. What was not saved stays a change of this process.

@@ -373,7 +373,7 @@ impl Sessions {
         }
     }
 
-    /// Returns all sessions, for a shutdown.
+    /// Returns all sessions.
     pub(super) fn all(&self) -> Vec<Arc<Session>> {
         self.lock().values().cloned().collect()
     }
@@ -590,6 +590,11 @@ impl Session {
     /// Whether it has ended in every process: it must not be saved any more.
     pub(super) fn has_ended(&self) -> bool {
         self.has_ended.load(Ordering::SeqCst)
+    }
+
+    /// Whether this process has changes that are not saved for others.
+    pub(super) fn has_unsaved_changes(&self) -> bool {
+        self.connection.lock_session().shared_base().is_some()
     }
 
     pub(super) fn client_number(&self) -> u64 {
