@@ -16,11 +16,15 @@ use tokio::sync::{Notify, mpsc, oneshot};
 use tokio::time::Instant;
 
 use crate::plant::Plant;
+use crate::replica::SESSION_IDLE_TIMEOUT;
 use crate::world::World;
 
 /// How long the store remembers removed sessions: a `save` of a replica that has not received yet that the session ended has
 /// no effect. Longer than any delay of the bus.
 const TOMBSTONE_LIFETIME: Duration = Duration::from_secs(60);
+
+/// A replica that has a session asks the store for it, or saves it, more often than this.
+const HOLDING_TIME: Duration = SESSION_IDLE_TIMEOUT.saturating_mul(5);
 
 /// How long a replica that is cut off waits for the store.
 const STORE_TIMEOUT: Duration = Duration::from_secs(1);
@@ -35,7 +39,44 @@ type Receiver = Arc<dyn Fn(Bytes) + Send + Sync>;
 pub(crate) struct Store {
     memory: MemorySharing,
     removed: Mutex<Tombstones>,
-    subscribers: Mutex<BTreeMap<u64, (Arc<Link>, Receiver)>>,
+    /// By replica, and by a number.
+    subscribers: Mutex<BTreeMap<(u64, u64), (Arc<Link>, Receiver)>>,
+    holders: Mutex<Holders>,
+}
+
+/// The replicas that may have a session: those that have recently asked the store for it, or saved it. The others ignore what the
+/// bus says about it, so it is not delivered to them: a thousand replicas would do little else.
+#[derive(Default)]
+struct Holders {
+    recent: HashMap<String, Vec<u64>>,
+    earlier: HashMap<String, Vec<u64>>,
+    recent_since: Option<Instant>,
+}
+
+impl Holders {
+    fn add(&mut self, session: &str, replica: u64) {
+        let now = Instant::now();
+        if now - *self.recent_since.get_or_insert(now) > HOLDING_TIME {
+            self.earlier = std::mem::take(&mut self.recent);
+            self.recent_since = Some(now);
+        }
+        if let Some(holders) = self.recent.get_mut(session) {
+            if !holders.contains(&replica) {
+                holders.push(replica);
+            }
+            return;
+        }
+        self.recent.insert(session.to_owned(), vec![replica]);
+    }
+
+    fn of(&self, session: &str) -> Vec<u64> {
+        let both = [&self.earlier, &self.recent];
+        let holders = both.into_iter().filter_map(|known| known.get(session));
+        let mut holders: Vec<u64> = holders.flatten().copied().collect();
+        holders.sort_unstable();
+        holders.dedup();
+        holders
+    }
 }
 
 #[derive(Default)]
@@ -84,6 +125,15 @@ struct LinkState {
     disturbances: Vec<(Duration, Duration)>,
 }
 
+impl LinkState {
+    fn add_disturbance(&mut self, from: Duration, until: Duration) {
+        match self.disturbances.last_mut() {
+            Some((begin, end)) if *begin <= from && from <= *end => *end = until.max(*end),
+            _ => self.disturbances.push((from, until)),
+        }
+    }
+}
+
 enum LogWrite {
     Append(String, u64, Bytes),
     End(String, u64),
@@ -116,14 +166,11 @@ impl Link {
         drop(state);
         drop(late);
         let mut subscribers = lock(&self.world.store.subscribers);
-        let own: Vec<u64> = subscribers
-            .iter()
-            .filter(|(_, (link, _))| link.replica == self.replica)
-            .map(|(number, _)| *number)
-            .collect();
+        let own = (self.replica, 0)..=(self.replica, u64::MAX);
+        let own: Vec<_> = subscribers.range(own).map(|(key, _)| *key).collect();
         let ended: Vec<_> = own
             .iter()
-            .filter_map(|number| subscribers.remove(number))
+            .filter_map(|key| subscribers.remove(key))
             .collect();
         drop(subscribers);
         drop(ended);
@@ -134,7 +181,7 @@ impl Link {
         let now = self.world.now();
         let mut state = lock(&self.state);
         state.cut_off_until = Some(Instant::now() + time);
-        state.disturbances.push((now, now + time + AFTERMATH));
+        state.add_disturbance(now, now + time + AFTERMATH);
     }
 
     /// Lets the bus deliver to the replica only after this time.
@@ -146,7 +193,7 @@ impl Link {
             return;
         }
         state.bus_late_until = Some(until);
-        state.disturbances.push((now, now + time + AFTERMATH));
+        state.add_disturbance(now, now + time + AFTERMATH);
         drop(state);
         let link = self.clone();
         tokio::spawn(async move {
@@ -185,7 +232,7 @@ impl Link {
 
     fn note_failure(&self, since: Duration) {
         let until = self.world.now() + AFTERMATH;
-        lock(&self.state).disturbances.push((since, until));
+        lock(&self.state).add_disturbance(since, until);
     }
 
     /// Runs an operation at the store. It goes on if the caller is gone, as a command that was sent does.
@@ -257,6 +304,7 @@ impl SessionStore for Connected {
         lifetime: Duration,
     ) -> Pending<'a, SaveOutcome> {
         let (id, replica) = (id.to_owned(), self.0.replica);
+        lock(&self.0.world.store.holders).add(&id, replica);
         Box::pin(self.0.operate(move |world| async move {
             let store = &world.store;
             if lock(&store.removed).by_id.contains_key(&id) {
@@ -284,6 +332,7 @@ impl SessionStore for Connected {
 
     fn load<'a>(&'a self, id: &'a str) -> Pending<'a, Option<Bytes>> {
         let (id, replica) = (id.to_owned(), self.0.replica);
+        lock(&self.0.world.store.holders).add(&id, replica);
         Box::pin(self.0.operate(move |world| async move {
             let loaded = world.store.memory.load(&id).await;
             let is_known = matches!(loaded, Ok(Some(_)));
@@ -294,6 +343,7 @@ impl SessionStore for Connected {
 
     fn remove<'a>(&'a self, id: &'a str) -> Pending<'a, ()> {
         let (id, replica) = (id.to_owned(), self.0.replica);
+        lock(&self.0.world.store.holders).add(&id, replica);
         Box::pin(self.0.operate(move |world| async move {
             if world.is_planted(Plant::StoreKeepsRemoved) {
                 return Ok(());
@@ -414,14 +464,36 @@ impl Bus for Connected {
 
     fn subscribe(&self, receive: Receiver) -> Subscription {
         let world = self.0.world.clone();
-        let number = world.number();
+        let key = (self.0.replica, world.number());
         let subscriber = (self.0.clone(), receive);
-        lock(&world.store.subscribers).insert(number, subscriber);
+        lock(&world.store.subscribers).insert(key, subscriber);
         Subscription::new(move || {
-            let ended = lock(&world.store.subscribers).remove(&number);
+            let ended = lock(&world.store.subscribers).remove(&key);
             drop(ended);
         })
     }
+}
+
+impl Store {
+    /// Returns the subscribers that a message may concern.
+    fn subscribers_of(&self, message: &[u8]) -> Vec<(Arc<Link>, Receiver)> {
+        let subscribers = lock(&self.subscribers);
+        let Some(session) = session_of(message) else {
+            return subscribers.values().cloned().collect();
+        };
+        let holders = lock(&self.holders).of(session).into_iter();
+        let holders =
+            holders.flat_map(|replica| subscribers.range((replica, 0)..=(replica, u64::MAX)));
+        holders.map(|(_, subscriber)| subscriber.clone()).collect()
+    }
+}
+
+/// Returns the session that a message of the bus is about, as the store names it.
+fn session_of(message: &[u8]) -> Option<&str> {
+    const MEMBER: &str = "\"session\":\"";
+    let message = std::str::from_utf8(message).ok()?;
+    let (_, session) = message.split_once(MEMBER)?;
+    session.split('"').next()
 }
 
 /// Distributes what a replica publishes, in order.
@@ -429,7 +501,7 @@ async fn distribute(link: Arc<Link>, mut queue: mpsc::UnboundedReceiver<(Instant
     let world = link.world.clone();
     while let Some((at, message)) = queue.recv().await {
         tokio::time::sleep_until(at).await;
-        let subscribers: Vec<_> = lock(&world.store.subscribers).values().cloned().collect();
+        let subscribers = world.store.subscribers_of(&message);
         for (subscriber, receive) in subscribers {
             if world.is_planted(Plant::BusDrops) && world.happens(20) {
                 continue;
