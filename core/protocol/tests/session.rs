@@ -564,6 +564,52 @@ fn holds_input_requests_until_the_handshake_is_complete() {
     });
 }
 
+/// Sends a message as the driver of a session whose messages several processes receive does. Returns how many messages were queued
+/// until then.
+fn send_to_shared(rig: &mut Rig, message: &Value) -> usize {
+    let read = read(Bytes::from(message.to_string()));
+    let Ok(Incoming::Single(received)) = read else {
+        panic!("one message");
+    };
+    let queued = rig.session.conclude_handshake(&received);
+    rig.send(message.clone());
+    queued.len()
+}
+
+#[test]
+fn a_request_shows_that_another_process_knows_the_handshake_to_be_complete() {
+    both(|restarts| {
+        let mut rig = Rig::new(restarts);
+        let hello = json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {
+            "protocolVersion": "2025-11-25", "capabilities": {"roots": {}},
+            "clientInfo": {"name": "c", "version": "1"}}});
+        // Nothing of this shows it.
+        let ping = json!({"jsonrpc": "2.0", "id": 2, "method": "ping"});
+        let progress = json!({"jsonrpc": "2.0", "method": "notifications/progress",
+                              "params": {"progressToken": 1, "progress": 1}});
+        for message in [&hello, &ping, &progress] {
+            assert_eq!(send_to_shared(&mut rig, message), 0);
+        }
+        assert!(rig.session.notify_change(&Change::Tools).is_empty());
+        assert!(!rig.session.is_ready());
+        let call = json!({"jsonrpc": "2.0", "id": 3, "method": "tools/call",
+                          "params": {"name": "t", "arguments": {}}});
+        assert_eq!(send_to_shared(&mut rig, &call), 1);
+        assert!(matches!(ask(&mut rig, "roots/list"), Ok(Some(_))));
+        // The notification is late, but counts once.
+        let initialized = json!({"jsonrpc": "2.0", "method": "notifications/initialized"});
+        for is_first in [true, false] {
+            let Ok(Incoming::Single(message)) = read(Bytes::from(initialized.to_string())) else {
+                panic!("one message");
+            };
+            rig.restart();
+            let received = rig.session.receive(message, false, &rig.profile, rig.now);
+            let is_ready = matches!(received, ReceiveOutcome::Ready(queued) if queued.is_empty());
+            assert_eq!(is_ready, is_first);
+        }
+    });
+}
+
 #[test]
 fn input_requests_have_distinct_ids_and_keep_their_metadata() {
     both(|restarts| {

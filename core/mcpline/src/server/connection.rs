@@ -1076,6 +1076,13 @@ impl Connection {
         self.change_state(|session| session.merge_stored(stored));
     }
 
+    /// Concludes from a message that the handshake is complete, if another process may have received the notification.
+    pub(crate) fn conclude_handshake(self: &Arc<Self>, message: &Message) {
+        if !self.lock_session().is_ready() {
+            self.change_state(|session| session.conclude_handshake(message));
+        }
+    }
+
     fn change_state(&self, change: impl FnOnce(&mut Session) -> Vec<Outgoing>) {
         let mut session = self.lock_session();
         for outgoing in change(&mut session) {

@@ -13,6 +13,7 @@ use crate::support::requests::{body, call, events, initialize, request};
 use bytes::Bytes;
 use http::{Method, Response, StatusCode};
 use mcpline::middleware::{LimitKey, RateLimit};
+use mcpline::protocol::session::Change;
 use mcpline::protocol::vocabulary::{ElicitParams, FormSchema, LoggingLevel, Resource};
 use mcpline::server::MiddlewareScope;
 use mcpline::sharing::{
@@ -1085,6 +1086,31 @@ async fn message_soon(stream: &mut Body) -> (String, Value) {
 
 fn change_subscription(method: &str) -> Value {
     json!({"jsonrpc": "2.0", "id": method, "method": method, "params": {"uri": "file:///a"}})
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_call_asks_its_client_although_the_process_that_knew_it_to_be_ready_has_ended() {
+    let sharing = Sharing::in_memory();
+    let (a, is_cut_off) = Link::connect(&sharing);
+    let b = Process::start(&sharing);
+    let id = a.begin().await;
+    is_cut_off.store(true, Ordering::SeqCst);
+    let ready = notification("notifications/initialized", json!({}));
+    assert_eq!(a.post(&id, ready).await.status(), StatusCode::ACCEPTED);
+    a.service.close();
+    drop(a);
+    let ping = json!({"jsonrpc": "2.0", "id": 1, "method": "ping"});
+    assert_eq!(b.post(&id, ping).await.status(), StatusCode::OK);
+    let mut response = b.post(&id, call(2, "asks")).await;
+    let (_, asked) = message_soon(response.body_mut()).await;
+    assert_eq!(asked["method"], "elicitation/create");
+    // Other processes learn it, and do not need a request.
+    tokio::time::sleep(UNTIL_SAVED).await;
+    let c = Process::start(&sharing);
+    let mut listening = c.send(Method::GET, &id, Value::Null).await;
+    c.server.notify_changed(&Change::Tools);
+    let (_, changed) = message_soon(listening.body_mut()).await;
+    assert_eq!(changed["method"], "notifications/tools/list_changed");
 }
 
 #[tokio::test(start_paused = true)]

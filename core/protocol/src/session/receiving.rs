@@ -399,6 +399,10 @@ impl<C, A> ServerSession<C, A> {
                 Phase::Fresh => {
                     ReceiveOutcome::Ignored("notifications/initialized before initialize")
                 }
+                // It was overtaken by a request.
+                Phase::Ready(_) if std::mem::take(&mut self.is_handshake_concluded) => {
+                    ReceiveOutcome::Ready(Vec::new())
+                }
                 Phase::Ready(_) => ReceiveOutcome::Ignored("notifications/initialized twice"),
             },
             Method::NotificationsCancelled => self.receive_cancelled(notification.params.as_ref()),

@@ -241,6 +241,8 @@ pub struct ServerSession<C, A> {
     pub(super) change_time: Option<u64>,
     /// The latest changes that processes share.
     pub(super) changes: Vec<RecentChange>,
+    /// Whether a request of the client showed that the handshake is complete, and not `notifications/initialized`.
+    pub(super) is_handshake_concluded: bool,
     pub(super) subscription_streams: Vec<SubscriptionStream>,
     pub(super) url_elicitations: SentUrlElicitations,
     pub(super) held: HandshakeQueue,
@@ -270,6 +272,7 @@ impl<C, A> ServerSession<C, A> {
             shared_base: None,
             change_time: None,
             changes: Vec::new(),
+            is_handshake_concluded: false,
             subscription_streams: Vec::new(),
             url_elicitations: SentUrlElicitations::default(),
             held: HandshakeQueue::default(),

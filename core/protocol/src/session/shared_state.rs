@@ -20,7 +20,7 @@ use serde::Serialize;
 use crate::limits::{MAX_RECENT_CHANGE_BYTES, MAX_RECENT_CHANGES};
 use crate::revision::Revision;
 use crate::vocabulary::LoggingLevel;
-use crate::wire::Raw;
+use crate::wire::{Message, Method, Raw};
 
 use super::peer_profiles::ClientProfile;
 use super::server::{Outgoing, Phase, ServerSession};
@@ -234,6 +234,26 @@ impl<C, A> ServerSession<C, A> {
         self.state_version = self.state_version.saturating_add(1);
     }
 
+    /// Concludes from a message that the client has completed the handshake, for a session whose messages several processes
+    /// receive: the one that received `notifications/initialized` may have ended before it could share that. Returns the messages
+    /// that were queued until then.
+    ///
+    /// A client sends only pings before it (every handshake revision, `basic/lifecycle`, initialization). A request that has
+    /// overtaken it shows as well that the client expects requests.
+    pub fn conclude_handshake(&mut self, message: &Message) -> Vec<Outgoing> {
+        let (Phase::Initializing(peer), Message::Request(request)) = (&self.phase, message) else {
+            return Vec::new();
+        };
+        if matches!(request.method, Method::Ping | Method::Initialize) {
+            return Vec::new();
+        }
+        let peer = peer.clone();
+        self.count_change();
+        self.phase = Phase::Ready(peer);
+        self.is_handshake_concluded = true;
+        self.held.take(&self.server_requests)
+    }
+
     /// Returns the state that others have, if this process has changed it and has not saved the changes.
     pub fn shared_base(&self) -> Option<&SessionState> {
         self.shared_base.as_deref()
@@ -310,7 +330,7 @@ impl<C, A> ServerSession<C, A> {
                 info: peer.info.clone(),
                 capabilities: peer.capabilities.clone(),
             });
-            self.phase = if state.ready {
+            self.phase = if state.ready || self.is_ready() {
                 Phase::Ready(peer)
             } else {
                 Phase::Initializing(peer)
@@ -337,7 +357,6 @@ mod tests {
     use crate::vocabulary::{
         CacheHints, CacheScope, Implementation, JsonObject, ResourcesCapability, ServerCapabilities,
     };
-    use crate::wire::Method;
 
     type Session = ServerSession<(), ()>;
 

@@ -166,6 +166,11 @@ async fn serve(
     if session.has_ended() {
         return no_such_session().response();
     }
+    if replicas.is_some() {
+        for message in incoming.messages() {
+            session.connection.conclude_handshake(message);
+        }
+    }
     let exchange = match pass_to_session(shared, session, parts, incoming) {
         Ok(exchange) => exchange,
         Err(refusal) => return refusal.response(),
