@@ -34,13 +34,16 @@ const AFTERMATH: Duration = Duration::from_secs(5);
 
 type Receiver = Arc<dyn Fn(Bytes) + Send + Sync>;
 
+/// A subscriber of the bus, with the connection of its replica.
+type Subscriber = (Arc<Link>, Receiver);
+
 /// The shared state itself.
 #[derive(Default)]
 pub(crate) struct Store {
     memory: MemorySharing,
     removed: Mutex<Tombstones>,
     /// By replica, and by a number.
-    subscribers: Mutex<BTreeMap<(u64, u64), (Arc<Link>, Receiver)>>,
+    subscribers: Mutex<BTreeMap<(u64, u64), Subscriber>>,
     holders: Mutex<Holders>,
 }
 
@@ -104,7 +107,6 @@ pub(crate) struct Link {
     replica: u64,
     world: Arc<World>,
     state: Mutex<LinkState>,
-    published: mpsc::UnboundedSender<(Instant, Bytes)>,
     /// Notified when the log has taken an event.
     logged: Notify,
 }
@@ -117,6 +119,8 @@ struct LinkState {
     /// The bus delivers to this replica only then.
     bus_late_until: Option<Instant>,
     late: VecDeque<(Receiver, Bytes)>,
+    /// What it publishes. `None` after the end of the process, which ends the task that distributes it.
+    published: Option<mpsc::UnboundedSender<(Instant, Bytes)>>,
     last_published: Option<Instant>,
     /// What the log has yet to take, in order.
     log: VecDeque<LogWrite>,
@@ -149,8 +153,10 @@ impl Link {
         let link = Arc::new(Self {
             replica,
             world: world.clone(),
-            state: Mutex::default(),
-            published,
+            state: Mutex::new(LinkState {
+                published: Some(published),
+                ..LinkState::default()
+            }),
             logged: Notify::new(),
         });
         tokio::spawn(distribute(link.clone(), queue));
@@ -161,6 +167,7 @@ impl Link {
     pub(crate) fn kill(&self) {
         let mut state = lock(&self.state);
         state.is_dead = true;
+        state.published = None;
         state.log.clear();
         let late = std::mem::take(&mut state.late);
         drop(state);
@@ -455,10 +462,9 @@ impl Bus for Connected {
         let mut state = lock(&link.state);
         let at = state.last_published.max(Some(Instant::now() + delay));
         state.last_published = at;
-        drop(state);
-        if let Some(at) = at {
-            // Fails if the process has ended.
-            let _ = link.published.send((at, message));
+        if let (Some(at), Some(published)) = (at, &state.published) {
+            // The receiver lives as long as the process.
+            let _ = published.send((at, message));
         }
     }
 
@@ -476,7 +482,7 @@ impl Bus for Connected {
 
 impl Store {
     /// Returns the subscribers that a message may concern.
-    fn subscribers_of(&self, message: &[u8]) -> Vec<(Arc<Link>, Receiver)> {
+    fn subscribers_of(&self, message: &[u8]) -> Vec<Subscriber> {
         let subscribers = lock(&self.subscribers);
         let Some(session) = session_of(message) else {
             return subscribers.values().cloned().collect();
