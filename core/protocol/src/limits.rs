@@ -46,8 +46,8 @@ pub const MAX_EVENT_ID: usize = 4 * 1024;
 /// Each adds a header to every call, and HTTP servers accept about a hundred headers.
 pub const MAX_PARAM_HEADERS: usize = 64;
 
-/// The largest number of recent changes that the state of a session names: more than a client makes while one of the processes that
-/// share the session cannot reach the store. A change that is no longer named is merged by its effect alone.
+/// The largest number of recent changes that the state of a session names: more than a client makes while one of the processes
+/// that share the session cannot reach the store. A change that is no longer named is merged by its effect alone.
 pub const MAX_RECENT_CHANGES: usize = 32;
 
 /// The largest size in bytes of the URIs of these changes together: each saved or published state has them.

@@ -564,8 +564,8 @@ fn holds_input_requests_until_the_handshake_is_complete() {
     });
 }
 
-/// Sends a message as the driver of a session whose messages several processes receive does. Returns how many messages were queued
-/// until then.
+/// Sends a message as the driver of a session whose messages several processes receive does. Returns how many messages were
+/// queued until then.
 fn send_to_shared(rig: &mut Rig, message: &Value) -> usize {
     let read = read(Bytes::from(message.to_string()));
     let Ok(Incoming::Single(received)) = read else {

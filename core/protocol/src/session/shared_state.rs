@@ -25,9 +25,9 @@ use crate::wire::{Message, Method, Raw};
 use super::peer_profiles::ClientProfile;
 use super::server::{Outgoing, Phase, ServerSession};
 
-/// How much later a change has to be than one of the same item that another process has shared, to overrule it, in seconds. Clocks
-/// of processes differ by a few seconds. Of changes that are closer to each other, the one that was shared first holds: often
-/// the client has made it because it saw no effect of the other.
+/// How much later a change has to be than one of the same item that another process has shared, to overrule it, in seconds.
+/// Clocks of processes differ by a few seconds. Of changes that are closer to each other, the one that was shared first holds:
+/// often the client has made it because it saw no effect of the other.
 const CLOCK_TOLERANCE: u64 = 10;
 
 /// The part of a handshake-era session that processes share, because its next message may arrive at any of them: the client's
