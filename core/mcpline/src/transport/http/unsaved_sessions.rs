@@ -40,8 +40,9 @@ impl UnsavedSessions {
             return;
         }
         drop(retries);
-        let runtime = session.connection.runtime();
-        background::spawn(runtime, retry(self.sessions.clone()));
+        if let Some(sessions) = self.sessions.upgrade() {
+            background::spawn(sessions.runtime_of(session), retry(self.sessions.clone()));
+        }
     }
 
     fn lock(&self) -> MutexGuard<'_, Retries> {
