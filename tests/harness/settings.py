@@ -9,10 +9,10 @@ from .environment import ROOT
 OPTIONS = ROOT / "core" / "mcpline" / "src" / "foreign" / "options"
 
 #: For each class of settings: the file and the struct of the core's options, and members that others set. Names are compared
-#: without regard to case (`HTTPSettings` in Swift).
+#: without regard to case (`HTTPSettings` in Swift). I/O threads are for languages whose handlers run on them: Rust and C.
 SETTINGS = {
     "ServerSettings": ("server", "ServerOptions", {"extensions", "result_types"}),
-    "HttpSettings": ("http", "HttpServingOptions", set()),
+    "HttpSettings": ("http", "HttpServingOptions", {"io_threads"}),
     "UnixSettings": ("unix", "UnixServingOptions", set()),
     "ResourceServerSettings": ("auth", "ResourceServerOptions", {"verifies"}),
     "IntrospectionSettings": ("auth", "IntrospectionOptions", set()),
