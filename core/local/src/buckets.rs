@@ -57,7 +57,11 @@ impl ServiceDirectory {
         let file = options.read(true).write(true).create(true).truncate(false);
         let file = file.open(self.buckets().join(file_name(key)))?;
         let mut full_at = [0; 8];
-        let is_new = file.read_exact_at(&mut full_at, 0).is_err();
+        let is_new = match file.read_exact_at(&mut full_at, 0) {
+            Ok(()) => false,
+            Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => true,
+            Err(error) => return Err(error),
+        };
         let before = Duration::from_nanos(match is_new {
             true => 0,
             false => u64::from_le_bytes(full_at),
@@ -104,6 +108,7 @@ mod tests {
         // The clock was set back by an hour.
         let earlier = now - 3_600 * second;
         assert_eq!(take(earlier).0, TakeOutcome::Empty(second));
+        assert_eq!(take(earlier + second).0, TakeOutcome::Taken(1));
         let give_back = directory.give_back("one", policy, 1, earlier);
         give_back.expect("given back");
         let _ = std::fs::remove_dir_all(&path);

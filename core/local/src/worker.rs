@@ -196,6 +196,10 @@ impl Worker {
                 tokens,
                 reply: to,
             } => {
+                // Nobody waits for it any longer, so nobody would use the tokens.
+                if to.is_closed() {
+                    return;
+                }
                 let taken =
                     self.again(|directory| directory.take(&key, policy, tokens, unix_time()));
                 if let Ok((_, true)) = taken {

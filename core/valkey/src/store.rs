@@ -40,7 +40,7 @@ struct ConnectedProcess {
     /// The id of the process.
     id: u32,
     queue: Arc<Queue>,
-    reader: Reader,
+    reader: Arc<Reader>,
     joined: Arc<BusReadiness>,
     connector: Arc<Connector>,
     keys: Keys,
@@ -71,7 +71,11 @@ impl ConnectedProcess {
         Ok(Self {
             id: std::process::id(),
             queue,
-            reader: Reader::new(connector.clone(), keys.clone(), options.timeout),
+            reader: Arc::new(Reader::new(
+                connector.clone(),
+                keys.clone(),
+                options.timeout,
+            )),
             joined: Arc::default(),
             connector,
             keys,
@@ -285,7 +289,8 @@ impl SessionStore for Valkey {
     }
 }
 
-/// Buckets do not wait in the queue: what is taken later is of no use.
+/// Buckets do not wait in the queue: what is taken later is of no use. They are taken in a task, because the request waits for less
+/// time than it takes to find a lost connection or to make a new one, which must go on.
 impl SharedBuckets for Valkey {
     fn take<'a>(
         &'a self,
@@ -293,7 +298,13 @@ impl SharedBuckets for Valkey {
         policy: BucketPolicy,
         tokens: u32,
     ) -> Pending<'a, TakeOutcome> {
-        Box::pin(async move { Ok(self.process()?.reader.take(key, policy, tokens).await?) })
+        Box::pin(async move {
+            let process = self.process()?;
+            let (reader, key) = (process.reader.clone(), key.to_owned());
+            let taking = async move { reader.take(&key, policy, tokens).await };
+            let taken = background::spawn(&process.runtime, taking).await;
+            Ok(taken.map_err(|error| SharingError::new(error.to_string()))??)
+        })
     }
 
     fn give_back<'a>(&'a self, key: &'a str, policy: BucketPolicy, tokens: u32) -> Pending<'a, ()> {

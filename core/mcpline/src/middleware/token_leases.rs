@@ -71,7 +71,7 @@ impl TokenLeases {
             let mut check_at = lock(&leases).lapse_check(key, now);
             while let Some(time) = check_at {
                 background::sleep(time.saturating_sub(clock::now())).await;
-                let lapse = lock(&leases).lapse(key, clock::now());
+                let lapse = lock(&leases).lapse(key, time, clock::now());
                 check_at = match lapse {
                     Lapse::CheckAt(time) => Some(time),
                     Lapse::Unused(tokens) => {
@@ -165,7 +165,9 @@ enum Lapse {
 impl Lease {
     /// Whether it says no more than a new one.
     fn is_over(&self, now: Duration) -> bool {
-        self.until <= now
+        let is_used_up = self.tokens == 0 || self.until.saturating_add(LEASE_LIFETIME) <= now;
+        is_used_up
+            && self.until <= now
             && self.requesting_until <= now
             && self.ask_again_at <= now
             && self.own.is_full(now)
@@ -253,9 +255,11 @@ impl Leases {
         Some(lease.until)
     }
 
-    /// Returns what is left of a lease, which has no tokens afterwards.
-    fn lapse(&mut self, key: u64, now: Duration) -> Lapse {
+    /// Returns what is left of a lease, which has no tokens afterwards. `checked_for` is the time that the task has waited for.
+    fn lapse(&mut self, key: u64, checked_for: Duration, now: Duration) -> Lapse {
         match self.by_key.get_mut(&key) {
+            // Another task has begun to look before this one was woken.
+            Some(lease) if lease.lapse_check_at > checked_for => Lapse::Unused(0),
             Some(lease) if now < lease.until => {
                 lease.lapse_check_at = lease.until;
                 Lapse::CheckAt(lease.until)
@@ -371,15 +375,35 @@ mod tests {
         assert_eq!(leases.lapse_check(1, SECOND), Some(2 * SECOND));
         assert_eq!(leases.lapse_check(1, SECOND), None, "one task is enough");
         assert_eq!(
-            leases.lapse(1, SECOND * 3 / 2),
+            leases.lapse(1, 2 * SECOND, SECOND * 3 / 2),
             Lapse::CheckAt(2 * SECOND),
             "too early"
         );
         // A lapsed lease is not used.
         let now = 2 * SECOND;
         assert_eq!(required(leases.take(1, POLICY, now)).tokens, 1);
-        assert_eq!(leases.lapse(1, now), Lapse::Unused(3));
-        assert_eq!(leases.lapse(1, now), Lapse::Unused(0));
+        assert_eq!(leases.lapse(1, now, now), Lapse::Unused(3));
+        assert_eq!(leases.lapse(1, now, now), Lapse::Unused(0));
+    }
+
+    #[test]
+    fn one_task_looks_after_a_lease_that_is_renewed_just_before_it_is_woken() {
+        let (mut leases, mut store) = (Leases::default(), TokenBucket::new());
+        for _ in 0..4 {
+            assert_eq!(admit(&mut leases, &mut store, SECOND).0, Ok(()));
+        }
+        let first = leases.lapse_check(1, SECOND).expect("a lease");
+        // At its time a request renews the lease, and its task looks later.
+        let now = first;
+        for _ in 0..2 {
+            assert_eq!(admit(&mut leases, &mut store, now).0, Ok(()));
+        }
+        let second = leases.lapse_check(1, now).expect("a lease");
+        assert_eq!(leases.lapse(1, first, now), Lapse::Unused(0));
+        assert!(matches!(
+            leases.lapse(1, second, second),
+            Lapse::Unused(1..)
+        ));
     }
 
     #[test]

@@ -89,6 +89,8 @@ impl TokenBucket {
         let available = filled.as_nanos() / interval.as_nanos();
         let taken = tokens.min(u32::try_from(available).unwrap_or(u32::MAX));
         if taken == 0 {
+            // Kept, so that time fills it also if it lacked more.
+            self.full_at = full_at;
             return Err(interval.saturating_sub(filled));
         }
         self.full_at = full_at.saturating_add(interval.saturating_mul(taken));
@@ -254,7 +256,7 @@ mod tests {
         const SECOND: Duration = Duration::from_secs(1);
         let mut bucket = TokenBucket::with_full_at(Duration::MAX);
         assert_eq!(bucket.take_up_to(1, SECOND, 2, SECOND), Err(SECOND));
-        assert_eq!(bucket.take_up_to(1, SECOND, 2, 2 * SECOND), Err(SECOND));
+        assert_eq!(bucket.take_up_to(1, SECOND, 2, 2 * SECOND), Ok(1));
         let mut bucket = TokenBucket::with_full_at(4 * SECOND);
         assert_eq!(bucket.take_up_to(1, SECOND, 2, 2 * SECOND), Err(SECOND));
         assert_eq!(bucket.take_up_to(1, SECOND, 2, 3 * SECOND), Ok(1));

@@ -18,13 +18,20 @@ local available = math.floor((room - missing) / interval + 0.001)
 local taken = math.max(math.min(wanted, available), 0)
 -- Valkey cannot represent all times: 100 years are enough.
 local longest = 3155760000000000
+local function store(missing)
+  local lifetime = math.ceil(math.min(missing, longest) / 1000)
+  redis.call('SET', bucket, string.format('%.2f', now + missing), 'PX', string.format('%.0f', lifetime))
+end
 if taken == 0 and returned == 0 then
+  if stored - now > room then
+    -- So that time fills it.
+    store(room)
+  end
   return {0, math.ceil(math.min(interval - (room - missing), longest))}
 end
 missing = missing + taken * interval
 if missing > 0 then
-  local lifetime = math.ceil(math.min(missing, longest) / 1000)
-  redis.call('SET', bucket, string.format('%.2f', now + missing), 'PX', string.format('%.0f', lifetime))
+  store(missing)
 else
   redis.call('DEL', bucket)
 end

@@ -186,6 +186,16 @@ async fn a_bucket_gets_tokens_by_the_clock_of_the_server() {
         panic!("it has no token");
     };
     assert!(wait <= LIFETIME, "{wait:?}");
+    // Time fills it from then on.
+    let mut remaining: Vec<Duration> = Vec::new();
+    for _ in 0..2 {
+        let TakeOutcome::Empty(wait) = take(&a, "ahead", policy(3_600_000, 2), 1).await else {
+            panic!("it has no token");
+        };
+        remaining.push(wait);
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    assert!(remaining[1] < remaining[0], "{remaining:?}");
 }
 
 /// Lists the resources of a server. Returns whether its limit admits that.
