@@ -118,8 +118,8 @@ impl SessionState {
 
     /// Applies the changes from `base` to this state to that of another process, and counts the result as a change of both.
     ///
-    /// The other state may have missed changes in the base. What is only known to be missing there stays. If both have changed an
-    /// item, the later change holds; theirs holds if the times do not tell.
+    /// The other state may have missed changes in the base. What is only known to be missing there stays, and what a recent change
+    /// removed stays removed. If both have changed an item, the later change holds; theirs holds if the times do not tell.
     ///
     /// Other processes may have this state, and must not take the result for one that they have.
     fn merged_into(&self, theirs: &Self, base: &Self) -> Self {
@@ -147,15 +147,19 @@ impl SessionState {
             .iter()
             .filter_map(|change| change.uri.as_deref());
         let candidates: BTreeSet<&str> = own.union(&before).copied().chain(changed).collect();
-        for uri in candidates {
-            let is_subscribed = own.contains(uri);
-            let is_own = is_subscribed != before.contains(uri)
-                || (is_behind && is_subscribed)
+        // Whether the change that the other state has missed is known.
+        let is_missed = |uri: &str| self.change_since(theirs, Some(uri)).is_some();
+        let is_kept = |uri: &str| {
+            let is_own = own.contains(uri) != before.contains(uri)
+                || (is_behind && (own.contains(uri) || is_missed(uri)))
                 || is_changed(Some(uri));
-            if !is_own || is_overruled(Some(uri)) {
+            is_own && !is_overruled(Some(uri))
+        };
+        for uri in candidates {
+            if !is_kept(uri) {
                 continue;
             }
-            match is_subscribed {
+            match own.contains(uri) {
                 true => subscribed.insert(uri),
                 false => subscribed.remove(uri),
             };
@@ -163,7 +167,7 @@ impl SessionState {
         let mut changes = theirs.changes.clone();
         for change in &self.changes {
             let uri = change.uri.as_deref();
-            if (is_behind || is_changed(uri)) && !is_overruled(uri) {
+            if uri.map_or(keeps_level && !is_overruled(None), is_kept) {
                 add_change(&mut changes, change.clone());
             }
         }
@@ -546,6 +550,41 @@ mod tests {
         subscribe(&mut session, "b");
         session.note_saved(&saving);
         assert_eq!(session.shared_base(), Some(&saving));
+    }
+
+    /// The state without the subscription was published, but not saved.
+    #[test]
+    fn a_store_that_is_behind_does_not_undo_an_unsubscription_from_the_bus() {
+        let stored = ready(&["a"], 5);
+        let mut first = process_with(&stored);
+        change_subscription(&mut first, Method::ResourcesUnsubscribe, "a", TIME);
+        let mut second = process_with(&first.state());
+        change_subscription(&mut second, Method::ResourcesSubscribe, "b", TIME);
+        let _ = second.merge_stored(&stored);
+        assert_eq!(second.state().subscribed, ["b"]);
+        let _ = first.adopt(&second.state());
+        assert_eq!(first.state().subscribed, ["b"]);
+    }
+
+    #[test]
+    fn a_store_that_is_behind_keeps_a_later_change_of_its_own() {
+        let base = ready(&["a"], 5);
+        let mut first = process_with(&base);
+        change_subscription(&mut first, Method::ResourcesUnsubscribe, "a", TIME);
+        let shared = first.state();
+        // What the store has was not on the bus.
+        let mut second = process_with(&shared);
+        change_subscription(&mut second, Method::ResourcesSubscribe, "a", TIME + 100);
+        let stored = second.state();
+        for uri in ["b", "c"] {
+            change_subscription(&mut first, Method::ResourcesSubscribe, uri, TIME);
+        }
+        let mut third = process_with(&first.state());
+        change_subscription(&mut third, Method::ResourcesSubscribe, "d", TIME + 200);
+        let _ = third.merge_stored(&stored);
+        assert_eq!(third.state().subscribed, ["a", "b", "c", "d"]);
+        let kept = third.state().change_of(Some("a")).cloned();
+        assert_eq!(kept.as_ref(), stored.change_of(Some("a")));
     }
 
     /// Changes a subscription at this time, as a message of the client does.
