@@ -183,6 +183,15 @@ impl SessionState {
         if is_concurrent || !merged.has_content_of(theirs) {
             merged.version = merged.version.saturating_add(1);
         }
+        // A change that overrules another is newer than that, for processes that know only the other.
+        for change in &mut merged.changes {
+            let uri = change.uri.as_deref();
+            let is_overruling =
+                theirs.change_since(base, uri).is_some() && theirs.change_of(uri) != Some(&*change);
+            if is_overruling {
+                change.version = merged.version;
+            }
+        }
         merged
     }
 }
@@ -682,6 +691,24 @@ mod tests {
         // The process whose change is overruled agrees, whether its own was saved or not.
         let _ = there.adopt(&here.state());
         assert_eq!(there.state().subscribed, ["b"]);
+    }
+
+    /// A third process knows the overruled change, which has the newer version of the two.
+    #[test]
+    fn a_change_that_overrules_another_is_newer_than_that() {
+        let base = ready(&["a"], 5);
+        let (mut here, mut there) = (process_with(&base), process_with(&base));
+        change_subscription(&mut there, Method::ResourcesSubscribe, "b", TIME);
+        change_subscription(&mut there, Method::ResourcesSubscribe, "a", TIME);
+        let theirs = there.state();
+        let mut third = process_with(&theirs);
+        change_subscription(&mut third, Method::ResourcesSubscribe, "a", TIME + 1);
+        let later = TIME + CLOCK_TOLERANCE + 2;
+        change_subscription(&mut here, Method::ResourcesUnsubscribe, "a", later);
+        let _ = here.merge_stored(&theirs);
+        assert_eq!(here.state().subscribed, ["b"]);
+        let _ = third.adopt(&here.state());
+        assert_eq!(third.state().subscribed, ["b"]);
     }
 
     #[test]
