@@ -1221,6 +1221,67 @@ impl SessionStore for Counting {
     }
 }
 
+/// Whether a process that knows a session only from the store notifies its client of updates of `file:///a`.
+async fn is_stored_as_subscribed(sharing: &Sharing, id: &str) -> bool {
+    let process = Process::start(sharing);
+    let mut listening = process.send(Method::GET, id, Value::Null).await;
+    process.server.notify_resource_updated("file:///a");
+    let update = tokio::time::timeout(UNTIL_SAVED, next_message(listening.body_mut())).await;
+    update.is_ok()
+}
+
+/// A store of which the third `save` fails, and the fourth panics.
+struct Panicking {
+    store: Arc<dyn SessionStore>,
+    saves: AtomicUsize,
+}
+
+impl SessionStore for Panicking {
+    fn save<'a>(
+        &'a self,
+        id: &'a str,
+        session: Bytes,
+        replaces: Bytes,
+        lifetime: Duration,
+    ) -> Pending<'a, SaveOutcome> {
+        match self.saves.fetch_add(1, Ordering::SeqCst) {
+            2 => Unreachable.save(id, session, replaces, lifetime),
+            3 => panic!("a fault of the store"),
+            _ => self.store.save(id, session, replaces, lifetime),
+        }
+    }
+
+    fn load<'a>(&'a self, id: &'a str) -> Pending<'a, Option<Bytes>> {
+        self.store.load(id)
+    }
+
+    fn remove<'a>(&'a self, id: &'a str) -> Pending<'a, ()> {
+        self.store.remove(id)
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn changes_are_saved_after_a_panic_of_the_store() {
+    let mut sharing = Sharing::in_memory();
+    let store = Arc::new(Panicking {
+        store: sharing.sessions.clone(),
+        saves: AtomicUsize::new(0),
+    });
+    sharing.sessions = store.clone();
+    let a = Process::start(&sharing);
+    let id = a.begin().await;
+    a.post(&id, notification("notifications/initialized", json!({})))
+        .await;
+    a.post(&id, change_subscription("resources/subscribe"))
+        .await;
+    tokio::time::sleep(UNTIL_SAVED).await;
+    assert_eq!(store.saves.load(Ordering::SeqCst), 4);
+    // The next request finds that the session is unsaved.
+    a.post(&id, call(1, "plain")).await;
+    tokio::time::sleep(UNTIL_SAVED).await;
+    assert!(is_stored_as_subscribed(&sharing, &id).await);
+}
+
 /// Changes a session at one process while the store is slow, and ends it at another meanwhile.
 async fn end_while_it_is_saved(a: &Process, b: &Process, store: &Counting, id: &str) {
     let level = json!({"jsonrpc": "2.0", "id": 5, "method": "logging/setLevel",

@@ -41,7 +41,8 @@ impl UnsavedSessions {
         }
         drop(retries);
         if let Some(sessions) = self.sessions.upgrade() {
-            background::spawn(sessions.runtime_of(session), retry(self.sessions.clone()));
+            let running = RunningRetry(Some(self.sessions.clone()));
+            background::spawn(sessions.runtime_of(session), retry(running));
         }
     }
 
@@ -60,19 +61,44 @@ impl UnsavedSessions {
     }
 }
 
+/// The task that tries again. It may end early, by a panic of the store or with its runtime: then the next session that is to be
+/// saved starts another one.
+struct RunningRetry(Option<Weak<Sessions>>);
+
+impl RunningRetry {
+    fn sessions(&self) -> Option<Arc<Sessions>> {
+        self.0.as_ref()?.upgrade()
+    }
+
+    /// Notes that nothing was left to save, after which another task may run already.
+    fn conclude(mut self) {
+        self.0 = None;
+    }
+}
+
+impl Drop for RunningRetry {
+    fn drop(&mut self) {
+        if let Some(sessions) = self.sessions()
+            && let Some(replicas) = sessions.replicas()
+        {
+            replicas.unsaved.lock().is_running = false;
+        }
+    }
+}
+
 /// Saves the changes of all sessions, until none has any.
-async fn retry(sessions: Weak<Sessions>) {
+async fn retry(running: RunningRetry) {
     let mut attempts: usize = 0;
     loop {
         tokio::time::sleep(SAVE_RETRY_INTERVAL).await;
-        let Some(sessions) = sessions.upgrade() else {
+        let Some(sessions) = running.sessions() else {
             return;
         };
         let Some(replicas) = sessions.replicas() else {
             return;
         };
         let Some(mut unsaved) = replicas.unsaved.begin_attempt(&sessions) else {
-            return;
+            return running.conclude();
         };
         // A session that the store never takes does not keep others from being saved.
         if !unsaved.is_empty() {
