@@ -1230,6 +1230,34 @@ async fn is_stored_as_subscribed(sharing: &Sharing, id: &str) -> bool {
     update.is_ok()
 }
 
+#[tokio::test(start_paused = true)]
+async fn a_change_is_saved_although_its_client_leaves_meanwhile() {
+    let mut sharing = Sharing::in_memory();
+    // The handshake, and the notification that it is complete.
+    let store = Counting::wrap(&mut sharing, 2);
+    let a = Process::start(&sharing);
+    let id = a.begin().await;
+    a.post(&id, notification("notifications/initialized", json!({})))
+        .await;
+    let headers = [
+        ("mcp-session-id", id.as_str()),
+        ("mcp-protocol-version", "2025-11-25"),
+    ];
+    let subscribe = change_subscription("resources/subscribe");
+    let change = request(Method::POST, &headers, subscribe);
+    let service = a.service.clone();
+    let before = store.started.load(Ordering::SeqCst);
+    let changing = tokio::spawn(async move { service.handle(change).await.status() });
+    while store.started.load(Ordering::SeqCst) == before {
+        tokio::task::yield_now().await;
+    }
+    changing.abort();
+    assert!(changing.await.is_err(), "the client has left");
+    store.go_on.add_permits(Semaphore::MAX_PERMITS / 2);
+    tokio::time::sleep(UNTIL_SAVED).await;
+    assert!(is_stored_as_subscribed(&sharing, &id).await);
+}
+
 /// A store of which the third `save` fails, and the fourth panics.
 struct Panicking {
     store: Arc<dyn SessionStore>,

@@ -155,6 +155,7 @@ async fn serve(
         Ok(shareable) => shareable,
         Err(refusal) => return refusal.response(),
     };
+    let mut unshared = replicas.map(|replicas| replicas.watch_changes(session));
     if let (Some(replicas), Some(ForwardedParts { state: true, .. })) = (replicas, &shareable) {
         if session.connection.peer().is_some() {
             replicas.refresh(session).await;
@@ -166,19 +167,20 @@ async fn serve(
     if session.has_ended() {
         return no_such_session().response();
     }
-    if replicas.is_some() {
-        for message in incoming.messages() {
-            session.connection.conclude_handshake(message);
-        }
-    }
     let exchange = match pass_to_session(shared, session, parts, incoming) {
         Ok(exchange) => exchange,
         Err(refusal) => return refusal.response(),
     };
-    if let (Some(replicas), Some(shareable)) = (replicas, shareable) {
+    if let (Some(replicas), Some(unshared), Some(shareable)) = (replicas, &mut unshared, shareable)
+    {
+        unshared.is_uncounted = shareable.state;
         session.connection.wait_for_subscription_checks().await;
+        // What follows counts it before it waits.
+        unshared.is_uncounted = false;
         replicas.share(session, shareable).await;
     }
+    // Not only once the response is complete.
+    drop(unshared);
     match exchange {
         Some(exchange) => outcome(shared, &exchange, status).await,
         None => accepted(),
@@ -211,6 +213,11 @@ fn pass_to_session(
     if let Incoming::Batch(_) = &incoming {
         let admitted = session.connection.lock_session().admit_batch();
         admitted.map_err(|error| Refusal::new(StatusCode::BAD_REQUEST, error.message))?;
+    }
+    if shared.sessions.replicas().is_some() {
+        for message in incoming.messages() {
+            session.connection.conclude_handshake(message);
+        }
     }
     let awaits = awaits_response(&incoming);
     let opener = Arc::downgrade(session);

@@ -68,7 +68,41 @@ pub(super) struct Replicas {
     pub(super) unsaved: UnsavedSessions,
 }
 
+/// What a message changes, until it is shared. On drop, changes that were not saved are left to be saved later: the client may
+/// leave while they are.
+pub(super) struct UnsharedChanges<'a> {
+    replicas: &'a Replicas,
+    session: &'a Session,
+    /// Whether the message has changed the state, and the change is not counted yet.
+    pub(super) is_uncounted: bool,
+}
+
+impl Drop for UnsharedChanges<'_> {
+    fn drop(&mut self) {
+        let (replicas, session) = (self.replicas, self.session);
+        if session.connection.peer().is_none() || session.has_ended() {
+            return;
+        }
+        if self.is_uncounted {
+            session.connection.lock_session().count_change();
+            replicas.publish_state(session);
+        }
+        if session.has_unsaved_changes() {
+            replicas.unsaved.save_later(session);
+        }
+    }
+}
+
 impl Replicas {
+    /// Shares what messages change from now on, at the latest on drop of the result.
+    pub(super) fn watch_changes<'a>(&'a self, session: &'a Session) -> UnsharedChanges<'a> {
+        UnsharedChanges {
+            replicas: self,
+            session,
+            is_uncounted: false,
+        }
+    }
+
     pub(super) fn join(sharing: Sharing, sessions: Weak<Sessions>) -> Self {
         let unsaved = UnsavedSessions::new(sessions.clone());
         let exchange = BusEndpoint::join(&sharing.bus, move |event| {
@@ -153,8 +187,6 @@ impl Replicas {
             session.connection.lock_session().count_change();
             self.publish_state(session);
             self.save(session).await;
-        } else if session.has_unsaved_changes() {
-            self.unsaved.save_later(session);
         }
     }
 
