@@ -790,6 +790,13 @@ impl Connection {
             }
             _ => None,
         };
+        let earlier = match &message {
+            Message::Request(request) if request.method == Method::ResourcesSubscribe => {
+                let uri = params.as_ref().and_then(|params| params.get_str("uri"));
+                uri.map(|uri| session.subscription(&uri))
+            }
+            _ => None,
+        };
         let profile = self.server.profile();
         let mut received = session.receive(message, in_batch, &profile, clock::now());
         match &mut received {
@@ -835,7 +842,9 @@ impl Connection {
                         _ => self.charge_session_memory(session).map_err(RpcError::from),
                     };
                     if let Err(error) = kept {
-                        session.unsubscribe(&uri);
+                        if let Some(earlier) = earlier {
+                            session.restore_subscription(earlier);
+                        }
                         *outcome = Err(error);
                     }
                 }

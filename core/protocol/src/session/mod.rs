@@ -37,6 +37,6 @@ pub use server::{
 pub use server_requests::{
     InputRequestError, InputRequestTimeouts, ServerRequest, ServerRequestKey,
 };
-pub use shared_state::SessionState;
+pub use shared_state::{EarlierSubscription, SessionState};
 pub use snapshot::SessionSnapshot;
 pub use subscriptions::{Change, subscribed_uris};

@@ -334,11 +334,6 @@ impl<C, A> ServerSession<C, A> {
         self.phase = Phase::Fresh;
     }
 
-    /// Ends a subscription.
-    pub fn unsubscribe(&mut self, uri: &str) {
-        self.subscribed.remove(uri);
-    }
-
     /// Returns the number of requests in flight.
     pub fn in_flight(&self) -> usize {
         self.requests.len()

@@ -92,6 +92,15 @@ struct ClientProfileSnapshot {
     capabilities: Raw,
 }
 
+/// A subscription to one resource before a request to subscribe to it, which may be refused after the session has taken it.
+#[derive(Debug)]
+pub struct EarlierSubscription {
+    uri: String,
+    is_subscribed: bool,
+    /// All recent changes: the one of the request may have taken the place of others.
+    changes: Vec<RecentChange>,
+}
+
 impl SessionState {
     /// Whether both are the same but for their versions.
     fn has_content_of(&self, other: &Self) -> bool {
@@ -238,6 +247,23 @@ impl<C, A> ServerSession<C, A> {
             time,
         };
         add_change(&mut self.changes, change);
+    }
+
+    /// Returns the subscription to a resource as it is before a request changes it.
+    pub fn subscription(&self, uri: &str) -> EarlierSubscription {
+        EarlierSubscription {
+            uri: uri.to_owned(),
+            is_subscribed: self.subscribed.contains(uri),
+            changes: self.changes.clone(),
+        }
+    }
+
+    /// Undoes what a request has changed since, because it is refused after all.
+    pub fn restore_subscription(&mut self, earlier: EarlierSubscription) {
+        if !earlier.is_subscribed {
+            self.subscribed.remove(&earlier.uri);
+        }
+        self.changes = earlier.changes;
     }
 
     /// Counts a change of the state, before it is passed to other processes.
@@ -758,6 +784,20 @@ mod tests {
         let too_long = format!("{long}u");
         change_subscription(&mut session, Method::ResourcesUnsubscribe, &too_long, TIME);
         assert_eq!(session.state().changes[0].uri, Some(long));
+    }
+
+    #[test]
+    fn a_refused_subscription_changes_nothing() {
+        for subscribed in [&[][..], &["a"]] {
+            let mut session = process_with(&ready(subscribed, 5));
+            change_subscription(&mut session, Method::ResourcesUnsubscribe, "b", TIME);
+            let before = session.state();
+            let earlier = session.subscription("a");
+            change_subscription(&mut session, Method::ResourcesSubscribe, "a", TIME);
+            session.restore_subscription(earlier);
+            let after = session.state();
+            assert!(after.has_content_of(&before), "{after:?}");
+        }
     }
 
     #[test]
