@@ -316,16 +316,17 @@ static int send_call(uint16_t port, const char *tool) {
   char message[1024];
   const struct sockaddr_in address = {
       .sin_family = AF_INET, .sin_port = htons(port), .sin_addr = {.s_addr = htonl(INADDR_LOOPBACK)}};
-  snprintf(body, sizeof body,
-           "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"tools/call\",\"params\":{\"name\":\"%s\",\"arguments\":{},\"_meta\":{"
-           "\"io.modelcontextprotocol/protocolVersion\":\"2026-07-28\",\"io.modelcontextprotocol/clientCapabilities\":{}}}}",
-           tool);
-  const int length = snprintf(
-      message, sizeof message,
-      "POST /mcp HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nAccept: application/json, "
-      "text/event-stream\r\nMCP-Protocol-Version: 2026-07-28\r\nMcp-Method: tools/call\r\nMcp-Name: %s\r\n"
-      "Content-Length: %zu\r\n\r\n%s",
-      tool, strlen(body), body);
+  snprintf(
+      body, sizeof body,
+      "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"tools/call\",\"params\":{\"name\":\"%s\",\"arguments\":{},\"_meta\":{"
+      "\"io.modelcontextprotocol/protocolVersion\":\"2026-07-28\",\"io.modelcontextprotocol/clientCapabilities\":{}}}}",
+      tool);
+  const int length =
+      snprintf(message, sizeof message,
+               "POST /mcp HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nAccept: application/json, "
+               "text/event-stream\r\nMCP-Protocol-Version: 2026-07-28\r\nMcp-Method: tools/call\r\nMcp-Name: %s\r\n"
+               "Content-Length: %zu\r\n\r\n%s",
+               tool, strlen(body), body);
   const int stream = socket(AF_INET, SOCK_STREAM, 0);
   CHECK(stream >= 0);
   CHECK(connect(stream, (const struct sockaddr *)&address, sizeof address) == 0);
@@ -345,7 +346,8 @@ static void receive(int stream, const char *part) {
   }
 }
 
-/* Inline handlers of both connections run at the same time, and so do handlers on the pool, whose results go back to both. */
+/* Inline handlers of both connections run at the same time, and so do handlers on the pool, whose results go back to
+ * both. */
 static void connections_are_served_by_several_io_threads(void) {
   struct tally inline_calls = TALLY;
   struct tally pooled_calls = TALLY;
