@@ -1084,7 +1084,7 @@ test("invalid options of middleware of the library are refused", () => {
   const refusedByCore = (message, ...given) => refused(() => server.use(...given), message);
   refusedByCore("`requests` is 0", rateLimit({ requests: 0 }));
   refusedByCore("`burst` is 0", rateLimit({ requests: 1, burst: 0 }));
-  refusedByCore("`shared` is empty", rateLimit({ requests: 1, shared: "" }));
+  refusedByCore("`shared` is empty: name the limit", rateLimit({ requests: 1, shared: "" }));
   refusedByCore(/^`per`: unknown key "address": /, rateLimit({ requests: 1, per: ["address"] }));
   refusedByCore("`maxRunning` is 0", concurrencyLimit({ maxRunning: 0 }));
   refusedByCore(/^cannot open the audit log /, auditLog({ path: tmpdir() }));
