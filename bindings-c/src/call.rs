@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use mcpline::foreign::results::{self, CallTarget};
-use mcpline::foreign::{self, IoAction, workers};
+use mcpline::foreign::{self, IoAction, IoThreadQueue, workers};
 use mcpline::protocol::vocabulary::{ElicitParams, LoggingLevel};
 use mcpline::protocol::wire::Raw;
 use mcpline::protocol::{ErrorCode, RpcError};
@@ -41,6 +41,8 @@ pub(crate) struct OpenCall {
     context: Context,
     arguments: NulTerminatedText,
     registered: Arc<RegisteredHandler>,
+    /// The queue of the I/O thread that it came from. `None` for the library's own one.
+    io_queue: Option<IoThreadQueue>,
     /// The events that a function of shared state gets.
     #[cfg(feature = "http")]
     events: Vec<mcpl_bytes>,
@@ -59,6 +61,7 @@ pub(crate) struct OpenCall {
 pub(crate) fn open(
     call: Call,
     registered: Arc<RegisteredHandler>,
+    io_queue: Option<IoThreadQueue>,
 ) -> Result<Arc<OpenCall>, (Call, Fault)> {
     let context = call.context();
     let is_without_client = matches!(call.kind(), CallKind::Event | CallKind::Sharing);
@@ -76,6 +79,7 @@ pub(crate) fn open(
             context,
             arguments,
             registered,
+            io_queue,
             #[cfg(feature = "http")]
             events,
             is_without_client,
@@ -121,16 +125,17 @@ fn end_each(left: Vec<Arc<OpenCall>>) {
             let error = HandlerError::Internal(
                 "the server was closed before the handler had answered".into(),
             );
-            deliver_reply(&open.registered.owner, call, Err(error));
+            open.deliver_reply(call, Err(error));
         }
     }
 }
 
-/// Delivers the outcome of a call to the core.
+/// Delivers the outcome of a call to the core, on the I/O thread that it came from.
 pub(crate) fn deliver_reply(
     owner: &CallbackTracker,
     call: Call,
     outcome: Result<Reply, HandlerError>,
+    io_queue: Option<&IoThreadQueue>,
 ) {
     if executor::is_io_thread() {
         call.reply(outcome);
@@ -138,18 +143,11 @@ pub(crate) fn deliver_reply(
     }
     let reply = IoAction::Reply(call, outcome);
     if workers::is_worker() || executor::is_dispatching() {
-        owner.library().pool().leave(reply);
+        owner.library().pool().leave(reply, io_queue);
     } else {
-        owner.library().io_queue().push(reply);
-    }
-}
-
-/// Has the I/O thread run an action, after those that were delivered before.
-fn deliver(owner: &CallbackTracker, action: IoAction) {
-    if executor::is_io_thread() {
-        action.run();
-    } else {
-        owner.library().io_queue().push(action);
+        io_queue
+            .unwrap_or_else(|| owner.library().io_queue())
+            .push(reply);
     }
 }
 
@@ -205,8 +203,12 @@ impl OpenCall {
 
     fn end_with(&self, outcome: Result<Reply, HandlerError>) {
         if let Some((open, call)) = take(self.token) {
-            deliver_reply(open.owner(), call, outcome);
+            open.deliver_reply(call, outcome);
         }
+    }
+
+    fn deliver_reply(&self, call: Call, outcome: Result<Reply, HandlerError>) {
+        deliver_reply(self.owner(), call, outcome, self.io_queue.as_ref());
     }
 
     /// Keeps the call open when the handler returns.
@@ -230,9 +232,15 @@ impl OpenCall {
         self.end_with(Err(HandlerError::Internal(text.into())));
     }
 
-    /// Has the I/O thread run an action that belongs to this call.
+    /// Has the I/O thread run an action that belongs to this call, after those that were delivered before.
     pub(crate) fn deliver(&self, action: IoAction) {
-        deliver(self.owner(), action);
+        if executor::is_io_thread() {
+            action.run();
+            return;
+        }
+        let library = self.owner().library();
+        let io_queue = self.io_queue.as_ref();
+        io_queue.unwrap_or_else(|| library.io_queue()).push(action);
     }
 
     /// Returns the kind of what is called.
@@ -279,7 +287,7 @@ pub(crate) fn end(
         let open = OpenCall::get(call)?;
         let outcome = make(&open)?;
         let (open, call) = take(open.token).ok_or_else(|| Fault::stale_handle("call"))?;
-        deliver_reply(open.owner(), call, outcome);
+        open.deliver_reply(call, outcome);
         Ok(())
     })
 }

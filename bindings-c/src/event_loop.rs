@@ -269,7 +269,7 @@ impl Drop for Dispatching<'_> {
             let _ = (&events.poll).read(&mut [0]);
         }
         events.notify_waiters(state);
-        events.library.io_queue().wake();
+        events.library.pool().hand_over();
     }
 }
 

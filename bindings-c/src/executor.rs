@@ -1,12 +1,12 @@
 //! Where callbacks run, and what a thread may do there.
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use mcpline::Call;
 use mcpline::foreign::workers::{self, Refused};
-use mcpline::foreign::{self, PeerId};
+use mcpline::foreign::{self, IoThreadQueue, PeerId};
 
 use crate::callback_tracker::RunningCallback;
 use crate::event_loop::Loop;
@@ -16,8 +16,13 @@ use crate::status::{Fault, FaultResult};
 
 /// A job for a callback thread.
 pub(crate) enum Job {
-    /// A call of a server's handler.
-    Call(Arc<RegisteredHandler>, Call, RunningCallback),
+    /// A call of a server's handler, and the queue of the I/O thread that it came from.
+    Call(
+        Arc<RegisteredHandler>,
+        Call,
+        RunningCallback,
+        Option<IoThreadQueue>,
+    ),
     /// Anything else.
     Run(Box<dyn FnOnce() + Send>),
 }
@@ -25,9 +30,9 @@ pub(crate) enum Job {
 impl Job {
     pub(crate) fn run(self) {
         match self {
-            Self::Call(registered, call, entered) => {
+            Self::Call(registered, call, entered, io_queue) => {
                 foreign::record_queue_time(&call);
-                registered.run(call, &entered);
+                registered.run(call, &entered, io_queue);
             }
             Self::Run(run) => run(),
         }
@@ -37,7 +42,9 @@ impl Job {
     /// runs here.
     pub(crate) fn refuse(self) {
         match self {
-            Self::Call(registered, call, _entered) => registered.refuse(call),
+            Self::Call(registered, call, _entered, io_queue) => {
+                registered.refuse(call, io_queue.as_ref());
+            }
             Self::Run(run) => run(),
         }
     }
@@ -78,6 +85,8 @@ thread_local! {
         ThreadNumber(LAST.fetch_add(1, Ordering::Relaxed))
     };
     static IO: Cell<bool> = const { Cell::new(false) };
+    /// The queue of this thread, if it is an I/O thread of an HTTP server.
+    static IO_QUEUE: RefCell<Option<IoThreadQueue>> = const { RefCell::new(None) };
     static DISPATCHING: Cell<bool> = const { Cell::new(false) };
     /// The callback or finalizer that runs on this thread, innermost. A pointer needs no destructor: a callback may call
     /// `exit`, and the functions and destructors that run then find what runs although the thread's storage is destroyed.
@@ -97,9 +106,18 @@ pub(crate) fn this_thread() -> ThreadNumber {
     NUMBER.with(|number| *number)
 }
 
-/// Marks this thread as the I/O thread.
-pub(crate) fn become_io_thread() {
+/// Marks this thread as an I/O thread. Those of HTTP servers have a queue of their own.
+pub(crate) fn become_io_thread(io_queue: Option<IoThreadQueue>) {
     IO.set(true);
+    IO_QUEUE.set(io_queue);
+}
+
+/// Returns the queue of this I/O thread; `None` for the library's own one, and on any other thread.
+pub(crate) fn own_io_queue() -> Option<IoThreadQueue> {
+    if !is_io_thread() {
+        return None;
+    }
+    IO_QUEUE.with_borrow(Clone::clone)
 }
 
 pub(crate) fn is_io_thread() -> bool {

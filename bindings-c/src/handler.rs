@@ -3,14 +3,14 @@
 use std::ffi::{c_char, c_void};
 use std::sync::Arc;
 
-use mcpline::foreign::peer_of_call;
 use mcpline::foreign::workers::{Refused, too_many_calls};
+use mcpline::foreign::{IoThreadQueue, peer_of_call};
 use mcpline::server::Handler;
 use mcpline::{Call, HandlerError};
 
 use crate::call::{self, mcpl_call};
 use crate::callback_tracker::{CallbackTracker, RunningCallback};
-use crate::executor::Job;
+use crate::executor::{self, Job};
 #[cfg(feature = "http")]
 use crate::sharing::StoreFunctions;
 use crate::user_data::UserData;
@@ -57,18 +57,25 @@ pub(crate) struct RegisteredHandler {
 
 impl RegisteredHandler {
     /// Runs the handler on this thread.
-    pub(crate) fn run(self: &Arc<Self>, call: Call, entered: &RunningCallback) {
+    pub(crate) fn run(
+        self: &Arc<Self>,
+        call: Call,
+        entered: &RunningCallback,
+        io_queue: Option<IoThreadQueue>,
+    ) {
         if call.context().is_cancelled() {
             // The request was cancelled: no client is waiting for the response.
-            self.end(call, HandlerError::Tool("the request was cancelled".into()));
+            let error = HandlerError::Tool("the request was cancelled".into());
+            self.end(call, error, io_queue.as_ref());
             return;
         }
         if self.owner.is_closed() {
             // Freed while this call waited for a thread: the host's data may be gone, as when it calls `exit`.
-            self.end(call, HandlerError::Internal("the server is closed".into()));
+            let error = HandlerError::Internal("the server is closed".into());
+            self.end(call, error, io_queue.as_ref());
             return;
         }
-        match call::open(call, self.clone()) {
+        match call::open(call, self.clone(), io_queue) {
             Ok(open) => {
                 entered.run(|| {
                     #[cfg(feature = "otlp")]
@@ -87,17 +94,17 @@ impl RegisteredHandler {
                 });
                 open.release_holder();
             }
-            Err((call, fault)) => self.end(call, HandlerError::Internal(fault.message)),
+            Err((call, fault)) => self.end(call, HandlerError::Internal(fault.message), None),
         }
     }
 
     /// Fails a call because too many calls are waiting.
-    pub(crate) fn refuse(&self, call: Call) {
-        self.end(call, too_many_calls());
+    pub(crate) fn refuse(&self, call: Call, io_queue: Option<&IoThreadQueue>) {
+        self.end(call, too_many_calls(), io_queue);
     }
 
-    fn end(&self, call: Call, error: HandlerError) {
-        call::deliver_reply(&self.owner, call, Err(error));
+    fn end(&self, call: Call, error: HandlerError, io_queue: Option<&IoThreadQueue>) {
+        call::deliver_reply(&self.owner, call, Err(error), io_queue);
     }
 }
 
@@ -112,13 +119,13 @@ impl Handler for QueuedHandler {
             return;
         };
         if registered.inline {
-            registered.run(call, &entered);
+            registered.run(call, &entered, executor::own_io_queue());
             return;
         }
         let place = registered.owner.callback_executor();
         match place.run(
             peer_of_call(&call),
-            Job::Call(registered.clone(), call, entered),
+            Job::Call(registered.clone(), call, entered, executor::own_io_queue()),
         ) {
             Err(Refused::Full(job)) => job.refuse(),
             // Dropping a call answers it with an error.

@@ -81,9 +81,15 @@ impl Pool {
         self.workers.gather()
     }
 
-    /// Hands over the result of a callback that may continue afterwards. For callback threads.
-    pub(crate) fn leave(&self, action: IoAction) {
-        self.workers.complete_early(action);
+    /// Hands over the result of a callback that may continue afterwards, to the I/O thread of `io_queue` or the library's
+    /// own one. For callback threads.
+    pub(crate) fn leave(&self, action: IoAction, io_queue: Option<&IoThreadQueue>) {
+        self.workers.complete_early(action, io_queue);
+    }
+
+    /// Wakes the I/O threads for what was left.
+    pub(crate) fn hand_over(&self) {
+        self.workers.hand_over();
     }
 
     /// Reports that the I/O thread is about to sleep.

@@ -166,7 +166,7 @@ impl SharedRuntime {
     pub(crate) fn io_thread_hooks(self: &Arc<Self>) -> IoThreadHooks {
         let (library, pool) = (Arc::downgrade(self), Arc::downgrade(&self.pool));
         IoThreadHooks {
-            start: Arc::new(move |name, run| {
+            start: Arc::new(move |name, runtime, run| {
                 let ended = || std::io::Error::other("the library is being closed");
                 let library = library.upgrade().ok_or_else(ended)?;
                 let mut started = library.lock_server_threads();
@@ -175,8 +175,9 @@ impl SharedRuntime {
                     // A panic was reported by the thread itself.
                     let _ = thread.join();
                 }
+                let io_queue = library.io_queue.start_other(runtime);
                 let run = move || {
-                    executor::become_io_thread();
+                    executor::become_io_thread(Some(io_queue));
                     run();
                 };
                 started.push(threads::start(name, Box::new(run))?);
@@ -232,7 +233,7 @@ type StartResult = std::io::Result<(Handle, IoThreadQueue, Arc<Pool>)>;
 /// Main function of the I/O thread. The runtime is created here, so that it leaves no thread-local state on threads of
 /// the host.
 fn run(started: &Latch<StartResult>, stopped: oneshot::Receiver<()>) {
-    executor::become_io_thread();
+    executor::become_io_thread(None);
     let resting = Arc::new(OnceLock::<Weak<Pool>>::new());
     let rests = resting.clone();
     let runtime = tokio::runtime::Builder::new_current_thread()

@@ -1,4 +1,4 @@
-//! Actions on their way from foreign threads to the I/O thread.
+//! Actions on their way from foreign threads to an I/O thread.
 
 use mcpline_protocol::session::InputRequestError;
 use mcpline_protocol::wire::Raw;
@@ -10,7 +10,7 @@ use crate::server::{Call, Context, HandlerError, InputRequest, Reply};
 use crate::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use crate::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// An action of a foreign thread for the I/O thread.
+/// An action of a foreign thread for an I/O thread.
 pub enum IoAction {
     /// Ends a call.
     Reply(Call, Result<Reply, HandlerError>),
@@ -42,6 +42,8 @@ struct Shared {
     attended: AtomicBool,
     /// Held while actions run, which keeps them in order when two threads run them.
     running: Mutex<Vec<QueuedAction>>,
+    /// Takes the actions that are left or queued once the runtime has shut down. Without one they are dropped.
+    successor: Option<IoThreadQueue>,
 }
 
 #[derive(Default)]
@@ -49,8 +51,20 @@ struct IoQueueState {
     waiting: Vec<QueuedAction>,
     /// Whether the task was woken for the waiting actions.
     is_woken: bool,
+    /// Whether actions were queued by [`IoThreadQueue::push_without_wake`] since the last [`IoThreadQueue::wake`].
+    is_wake_due: bool,
     /// Whether the runtime has shut down, so that later actions would never run.
     closed: bool,
+}
+
+/// What wakes the task for queued actions.
+enum Wake {
+    /// The thread that queues them, at once.
+    Now,
+    /// A later call of [`IoThreadQueue::wake`].
+    Later,
+    /// Nothing: a thread runs them.
+    Never,
 }
 
 /// An action that waits for the I/O thread.
@@ -105,12 +119,23 @@ impl Drop for CloseOnDrop {
 impl IoThreadQueue {
     /// Starts the task on this runtime.
     pub fn start(runtime: &tokio::runtime::Handle) -> Self {
+        Self::start_before(runtime, None)
+    }
+
+    /// Starts a queue of another runtime, which may shut down before this one: actions that it has not run then come
+    /// here.
+    pub fn start_other(&self, runtime: &tokio::runtime::Handle) -> Self {
+        Self::start_before(runtime, Some(self.clone()))
+    }
+
+    fn start_before(runtime: &tokio::runtime::Handle, successor: Option<Self>) -> Self {
         let shared = Arc::new(Shared {
             done: Mutex::default(),
             filled: Notify::new(),
             clones: AtomicUsize::new(1),
             attended: AtomicBool::new(true),
             running: Mutex::default(),
+            successor,
         });
         let attendance = CloseOnDrop(shared.clone());
         background::spawn(runtime, async move {
@@ -131,29 +156,36 @@ impl IoThreadQueue {
         Self { shared }
     }
 
-    /// Queues one action. Once the runtime has shut down, it is dropped instead.
+    /// Queues one action. Once the runtime has shut down, it is dropped instead, or [taken](Self::start_other) by another
+    /// queue.
     pub fn push(&self, action: IoAction) {
-        if self.shared.add([action], true) {
+        self.push_queued([action.into()]);
+    }
+
+    fn push_queued(&self, actions: impl IntoIterator<Item = QueuedAction>) {
+        if self.shared.add(actions, Wake::Now) {
             self.shared.filled.notify_one();
         }
     }
 
     /// Queues several actions at once and leaves `batch` empty.
     pub fn push_all(&self, batch: &mut Vec<IoAction>) {
-        if !batch.is_empty() && self.shared.add(batch.drain(..), true) {
-            self.shared.filled.notify_one();
+        if !batch.is_empty() {
+            self.push_queued(batch.drain(..).map(QueuedAction::from));
         }
     }
 
-    /// Like [`Self::push`], for a thread that calls [`Self::wake`] after its last action.
-    pub fn push_without_wake(&self, action: IoAction) {
-        self.shared.add([action], false);
+    /// Like [`Self::push`], for a thread that calls [`Self::wake`] after its last action. Returns whether this is the
+    /// first one since the last such call.
+    pub fn push_without_wake(&self, action: IoAction) -> bool {
+        self.shared.add([action.into()], Wake::Later)
     }
 
     /// Wakes the task for actions queued by [`Self::push_without_wake`].
     pub fn wake(&self) {
         let wakes = {
             let mut done = self.shared.lock();
+            done.is_wake_due = false;
             !done.waiting.is_empty() && !std::mem::replace(&mut done.is_woken, true)
         };
         if wakes {
@@ -164,7 +196,7 @@ impl IoThreadQueue {
     /// Like [`Self::push`], for a thread that calls [`Self::run`] soon: wakes the runtime only if another thread is in
     /// it.
     pub fn push_and_wake_other(&self, action: IoAction) {
-        self.shared.add([action], false);
+        self.shared.add([action.into()], Wake::Never);
         if self.shared.attended.load(Ordering::SeqCst) {
             self.shared.filled.notify_one();
         }
@@ -215,19 +247,22 @@ impl Shared {
         any
     }
 
-    /// Queues actions. Returns whether the task has to be woken, if the caller `wakes` it: actions queued by
-    /// [`IoThreadQueue::push_without_wake`] do not count.
-    fn add(&self, actions: impl IntoIterator<Item = IoAction>, wakes: bool) -> bool {
+    /// Queues actions. Returns whether they are the first ones since the last wake-up of this kind.
+    fn add(&self, actions: impl IntoIterator<Item = QueuedAction>, wake: Wake) -> bool {
         let mut done = self.lock();
         if done.closed {
             // Dropped actions may queue others in turn.
             drop(done);
-            actions.into_iter().for_each(IoAction::discard);
+            self.pass_on(actions);
             return false;
         }
-        done.waiting
-            .extend(actions.into_iter().map(QueuedAction::from));
-        wakes && !std::mem::replace(&mut done.is_woken, true)
+        done.waiting.extend(actions);
+        let is_pending = match wake {
+            Wake::Now => &mut done.is_woken,
+            Wake::Later => &mut done.is_wake_due,
+            Wake::Never => return false,
+        };
+        !std::mem::replace(is_pending, true)
     }
 
     fn close(&self) {
@@ -235,8 +270,18 @@ impl Shared {
         done.closed = true;
         let waiting = std::mem::take(&mut done.waiting);
         drop(done);
-        for QueuedAction { action, .. } in waiting {
-            action.discard();
+        self.pass_on(waiting);
+    }
+
+    /// Passes actions that this runtime will not run to the queue that takes them, or drops them.
+    fn pass_on(&self, actions: impl IntoIterator<Item = QueuedAction>) {
+        match &self.successor {
+            Some(successor) => successor.push_queued(actions),
+            None => {
+                for QueuedAction { action, .. } in actions {
+                    action.discard();
+                }
+            }
         }
     }
 
@@ -339,5 +384,31 @@ mod tests {
         io_queue.push_and_wake_other(holding());
         io_queue.push_all(&mut vec![holding(), holding()]);
         assert_eq!(Arc::strong_count(&io_queue.shared), 1);
+    }
+
+    #[test]
+    fn actions_that_a_runtime_leaves_are_run_by_the_queue_before() {
+        let [lasting, ending] = [(), ()].map(|()| {
+            let mut runtime = tokio::runtime::Builder::new_current_thread();
+            runtime.build().expect("a runtime")
+        });
+        let before = IoThreadQueue::start(lasting.handle());
+        let other = before.start_other(ending.handle());
+        let (ran, has_run) = std::sync::mpsc::channel();
+        let noting = |number: usize| {
+            let ran = ran.clone();
+            IoAction::Run(Box::new(move || ran.send(number).expect("the test reads")))
+        };
+        other.push(noting(0));
+        assert!(other.push_without_wake(noting(1)), "the first to wake for");
+        assert!(!other.push_without_wake(noting(2)), "the second");
+        drop(ending);
+        other.push(noting(3));
+        assert!(!other.push_without_wake(noting(4)), "no wake-up is missing");
+        lasting.block_on(async {
+            tokio::task::yield_now().await;
+            tokio::task::yield_now().await;
+        });
+        assert_eq!(has_run.try_iter().collect::<Vec<_>>(), [0, 1, 2, 3, 4]);
     }
 }

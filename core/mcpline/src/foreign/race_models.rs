@@ -76,7 +76,9 @@ fn queued_actions_run_once_and_in_order() {
         });
         let (leaving, noted) = (queue.clone(), done.clone());
         threads.start(move || {
-            (0..3).for_each(|number| leaving.push_without_wake(noting(&noted, 1, number)));
+            for number in 0..3 {
+                leaving.push_without_wake(noting(&noted, 1, number));
+            }
             leaving.wake();
         });
         let (driving, noted) = (queue.clone(), done.clone());

@@ -140,8 +140,10 @@ pub struct WorkerPool<J> {
     limits: Limits,
     threads: WorkerThreadStarter,
     io_queue: Mutex<Option<Arc<IoThreadQueue>>>,
-    /// Results for which the runtime was not woken yet.
+    /// Results for which the runtimes were not woken yet.
     unsent: AtomicUsize,
+    /// Queues with such results, other than the attached one.
+    unsent_elsewhere: Mutex<Vec<IoThreadQueue>>,
     /// This thread has to wake a worker before it sleeps.
     wake_is_due: AtomicBool,
     /// A task watches the waiting jobs.
@@ -218,6 +220,7 @@ impl<J: Send + 'static> WorkerPool<J> {
             threads,
             io_queue: Mutex::new(None),
             unsent: AtomicUsize::new(0),
+            unsent_elsewhere: Mutex::default(),
             wake_is_due: AtomicBool::new(false),
             is_watched: AtomicBool::new(false),
             this: this.clone(),
@@ -326,9 +329,21 @@ impl<J: Send + 'static> WorkerPool<J> {
         }
     }
 
-    /// Like [`Self::complete`], for a job that may continue: the runtime is woken soon, however long the job takes.
-    pub fn complete_early(&self, action: IoAction) {
-        self.complete(action);
+    /// Like [`Self::complete`], for the I/O thread of another queue.
+    fn complete_elsewhere(&self, io_queue: &IoThreadQueue, action: IoAction) {
+        if io_queue.push_without_wake(action) {
+            self.lock_unsent_elsewhere().push(io_queue.clone());
+        }
+        self.unsent.fetch_add(1, Ordering::AcqRel);
+    }
+
+    /// Like [`Self::complete`], for a job that may continue: the runtime is woken soon, however long the job takes. The
+    /// action runs on the I/O thread of `io_queue`, or of the [attached](Self::attach) queue.
+    pub fn complete_early(&self, action: IoAction, io_queue: Option<&IoThreadQueue>) {
+        match io_queue {
+            Some(io_queue) => self.complete_elsewhere(io_queue, action),
+            None => self.complete(action),
+        }
         // Either the ending watch sees the result, or this thread sees that it has ended.
         fence(Ordering::SeqCst);
         if !self.is_watched.load(Ordering::Acquire) {
@@ -341,16 +356,32 @@ impl<J: Send + 'static> WorkerPool<J> {
         if let Some(io_queue) = self.io_queue() {
             self.unsent.store(0, Ordering::Release);
             io_queue.push(action);
+            self.wake_elsewhere();
         }
     }
 
-    /// Wakes the runtime for the waiting results.
+    /// Wakes the runtimes for the waiting results.
     pub fn hand_over(&self) {
-        if self.unsent.swap(0, Ordering::AcqRel) > 0
-            && let Some(io_queue) = self.io_queue()
-        {
+        if self.unsent.swap(0, Ordering::AcqRel) > 0 {
+            if let Some(io_queue) = self.io_queue() {
+                io_queue.wake();
+            }
+            self.wake_elsewhere();
+        }
+    }
+
+    /// Wakes the runtimes of other queues than the attached one for their waiting results.
+    fn wake_elsewhere(&self) {
+        let unsent = std::mem::take(&mut *self.lock_unsent_elsewhere());
+        for io_queue in unsent {
             io_queue.wake();
         }
+    }
+
+    fn lock_unsent_elsewhere(&self) -> MutexGuard<'_, Vec<IoThreadQueue>> {
+        self.unsent_elsewhere
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Runs a closure that waits for an answer. If this thread is one of the pool's workers, another one replaces it

@@ -312,7 +312,7 @@ fn early_results_are_sent_while_their_jobs_go_on() {
             pool.push(PeerId::new(), move || {
                 let (given, sent): (Arc<Record<()>>, Arc<Record<()>>) = (sent, Arc::default());
                 let (early, last) = (given.clone(), sent.clone());
-                inner.complete_early(IoAction::Run(Box::new(move || early.add(()))));
+                inner.complete_early(IoAction::Run(Box::new(move || early.add(()))), None);
                 given.wait_for(0);
                 inner.deliver(IoAction::Run(Box::new(move || last.add(()))));
                 sent.wait_for(0);
@@ -320,6 +320,38 @@ fn early_results_are_sent_while_their_jobs_go_on() {
             });
         }
         ended.wait_for(1);
+        pool.end();
+        drop(pool);
+        settle();
+    });
+}
+
+/// As above, for results of two I/O threads: each result reaches the queue that it belongs to.
+#[test]
+fn results_reach_the_queues_of_their_calls() {
+    check(|| {
+        let pool = Pool::new(2, true);
+        let runtime = Handle::current();
+        let io_queue = IoThreadQueue::start(&runtime);
+        let elsewhere = io_queue.start_other(&runtime);
+        pool.pool.attach(runtime, io_queue);
+        let ended: Arc<Record<()>> = Arc::default();
+        for number in 0..3 {
+            let (inner, elsewhere) = (pool.pool.clone(), elsewhere.clone());
+            let (sent, ended): (Arc<Record<()>>, _) = (Arc::default(), ended.clone());
+            pool.push(PeerId::new(), move || {
+                let sending = sent.clone();
+                let io_queue = (number != 1).then_some(&elsewhere);
+                inner.complete_early(IoAction::Run(Box::new(move || sending.add(()))), io_queue);
+                // The last job leaves its result when it ends.
+                if number != 2 {
+                    sent.wait_for(0);
+                }
+                ended.add(());
+            });
+        }
+        drop(elsewhere);
+        ended.wait_for(2);
         pool.end();
         drop(pool);
         settle();
@@ -374,7 +406,7 @@ fn another_runtime_replaces_one_that_ends() {
         let (inner, giving) = (pool.pool.clone(), given.clone());
         let after = done.clone();
         pool.push(PeerId::new(), move || {
-            inner.complete_early(IoAction::Run(Box::new(move || giving.add(()))));
+            inner.complete_early(IoAction::Run(Box::new(move || giving.add(()))), None);
             given.wait_for(0);
             after.add(());
         });

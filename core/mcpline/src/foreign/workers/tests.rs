@@ -393,7 +393,7 @@ async fn a_slow_job_delays_no_other_and_its_early_result_is_sent() {
     let inner = pool.pool.clone();
     pool.push(PeerId::new(), move || {
         let action = IoAction::Run(Box::new(move || sent.send(()).expect("somebody waits")));
-        inner.complete_early(action);
+        inner.complete_early(action, None);
         going.recv().expect("it is told to go on");
     });
     pool.push(PeerId::new(), move || ran.send(()).expect("somebody waits"));
@@ -403,6 +403,31 @@ async fn a_slow_job_delays_no_other_and_its_early_result_is_sent() {
     tokio::task::spawn_blocking(move || pool.close())
         .await
         .expect("no panic");
+}
+
+#[test]
+fn a_result_wakes_the_runtime_of_its_queue_alone() {
+    let [attached, other] = [(), ()].map(|()| {
+        let mut runtime = tokio::runtime::Builder::new_current_thread();
+        runtime.enable_time().build().expect("a runtime")
+    });
+    let pool = Pool::new(LIMITS);
+    let io_queue = IoThreadQueue::start(attached.handle());
+    let elsewhere = io_queue.start_other(other.handle());
+    pool.pool.attach(attached.handle().clone(), io_queue);
+    let inner = pool.pool.clone();
+    let (ran, has_run) = tokio::sync::oneshot::channel();
+    pool.push(PeerId::new(), move || {
+        let action = IoAction::Run(Box::new(move || ran.send(()).expect("the test waits")));
+        inner.complete_early(action, Some(&elsewhere));
+    });
+    // The attached runtime does not run, so neither does the watch: the worker that finds no other job wakes this one.
+    let received = other.block_on(async {
+        let limit = std::time::Duration::from_secs(60);
+        tokio::time::timeout(limit, has_run).await
+    });
+    assert_eq!(received.expect("it is woken"), Ok(()));
+    pool.close();
 }
 
 /// While the watch sends the waiting results, a worker leaves a result and takes the last job, which is slow.

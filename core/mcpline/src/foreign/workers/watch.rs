@@ -97,10 +97,11 @@ impl<J: Send + 'static> WorkerPool<J> {
 
     /// Sends the waiting results.
     fn run_completions(&self) {
-        if self.unsent.swap(0, Ordering::AcqRel) > 0
-            && let Some(io_queue) = self.io_queue()
-        {
-            io_queue.run();
+        if self.unsent.swap(0, Ordering::AcqRel) > 0 {
+            if let Some(io_queue) = self.io_queue() {
+                io_queue.run();
+            }
+            self.wake_elsewhere();
         }
     }
 

@@ -36,8 +36,9 @@ pub struct IoThreadHooks {
     pub before_sleep: Arc<dyn Fn() + Send + Sync>,
 }
 
-/// Starts a thread with a name that runs this function.
-pub type StartThread = Arc<dyn Fn(&str, Box<dyn FnOnce() + Send>) -> io::Result<()> + Send + Sync>;
+/// Starts a thread with a name that runs this function, in which the runtime of this handle runs.
+pub type StartThread =
+    Arc<dyn Fn(&str, &Handle, Box<dyn FnOnce() + Send>) -> io::Result<()> + Send + Sync>;
 
 impl fmt::Debug for IoThreadHooks {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -48,7 +49,7 @@ impl fmt::Debug for IoThreadHooks {
 impl Default for IoThreadHooks {
     fn default() -> Self {
         Self {
-            start: Arc::new(|name, run| {
+            start: Arc::new(|name, _runtime, run| {
                 let thread = std::thread::Builder::new().name(name.into());
                 thread.spawn(run).map(drop)
             }),
@@ -172,6 +173,7 @@ impl IoThread {
         let (end, ended) = oneshot::channel();
         (hooks.start)(
             "mcpline-io",
+            &handle,
             Box::new(move || {
                 runtime.run(stopped);
                 // Nobody may be waiting.
