@@ -1,9 +1,9 @@
 //! The native half of the Node package `mcpline`.
 //!
-//! It converts types, schedules calls and maps errors; the core implements the protocol. Start reading at [`hub`], the
-//! state that a JavaScript thread and the I/O thread share. [`server`] is the server object of JavaScript, [`calls`]
-//! are the open calls of its handlers, [`outcome`] converts results to replies, [`mount`] answers HTTP requests that
-//! another server receives. [`client`] is the client object of JavaScript.
+//! It converts types, schedules calls and maps errors; the core implements the protocol. Start reading at `hub`, the
+//! state that a JavaScript thread and the I/O thread share. `server` is the server object of JavaScript, `open_calls`
+//! are the open calls of its handlers, `outcome` converts results to replies, `http_app` answers HTTP requests that
+//! another server receives. `client` is the client object of JavaScript.
 
 mod channel;
 mod client;

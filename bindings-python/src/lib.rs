@@ -1,10 +1,11 @@
 //! The native half of the Python package `mcpline`.
 //!
-//! It converts types, schedules calls and maps errors; the core implements the protocol. [`plan`] describes how to call
-//! a handler, [`outcome`] converts its result to a reply, [`context`] is its request context. Async handlers run on the
-//! user's event loop ([`event_loop`], [`reusable_task`], [`asyncio_internals`]), sync ones on a thread pool ([`workers`]).
-//! [`exchange`] answers HTTP requests that an ASGI server receives. [`server`] is the server object of Python, [`runtime`] the thread that does the I/O, unless the loop's thread does
-//! ([`io_driver_handoff`], [`io_driver`]). [`client`] is the client object of Python.
+//! It converts types, schedules calls and maps errors; the core implements the protocol. `plan` describes how to call
+//! a handler, `outcome` converts its result to a reply, `context` is its request context. Async handlers run on the
+//! user's event loop (`event_loop`, `reusable_task`, `asyncio_internals`), sync ones on a thread pool (`workers`).
+//! `http_app` answers HTTP requests that an ASGI server receives. `server` is the server object of Python, `runtime` the
+//! thread that does the I/O, unless the loop's thread does (`io_driver_handoff`, `io_driver`). `client` is the client
+//! object of Python.
 
 mod argument_check;
 mod asyncio_internals;
