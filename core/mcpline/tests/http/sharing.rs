@@ -1114,6 +1114,39 @@ async fn a_call_asks_its_client_although_the_process_that_knew_it_to_be_ready_ha
 }
 
 #[tokio::test(start_paused = true)]
+async fn the_initialized_handler_runs_once_although_a_request_overtakes_the_notification() {
+    let sharing = Sharing::in_memory();
+    let runs = Arc::<AtomicUsize>::default();
+    let [a, b] = [(); 2].map(|()| {
+        let process = Process::start(&sharing);
+        let runs = runs.clone();
+        let _ = process.server.clone().on_initialized(move |_: Context| {
+            let runs = runs.clone();
+            async move {
+                runs.fetch_add(1, Ordering::SeqCst);
+            }
+        });
+        process
+    });
+    let id = a.begin().await;
+    // B concludes from it that the handshake is complete, and shares that.
+    b.post(&id, call(1, "plain")).await;
+    tokio::time::sleep(UNTIL_SAVED).await;
+    assert_eq!(
+        runs.load(Ordering::SeqCst),
+        0,
+        "no notification has arrived"
+    );
+    // A client that sends it again, to any process, changes nothing.
+    for process in [&a, &a, &b] {
+        let ready = notification("notifications/initialized", json!({}));
+        process.post(&id, ready).await;
+        settle().await;
+        assert_eq!(runs.load(Ordering::SeqCst), 1);
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn the_later_of_two_changes_holds_although_the_first_was_made_at_a_process_that_was_cut_off()
 {
     let sharing = Sharing::in_memory();

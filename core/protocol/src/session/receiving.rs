@@ -394,13 +394,14 @@ impl<C, A> ServerSession<C, A> {
             Method::NotificationsInitialized => match &self.phase {
                 Phase::Initializing(peer) => {
                     self.phase = Phase::Ready(peer.clone());
+                    self.is_initialized = true;
                     ReceiveOutcome::Ready(self.held.take(&self.server_requests))
                 }
                 Phase::Fresh => {
                     ReceiveOutcome::Ignored("notifications/initialized before initialize")
                 }
-                // It was overtaken by a request.
-                Phase::Ready(_) if std::mem::take(&mut self.is_handshake_concluded) => {
+                // It was overtaken by a request, which this process or another has received.
+                Phase::Ready(_) if !std::mem::replace(&mut self.is_initialized, true) => {
                     ReceiveOutcome::Ready(Vec::new())
                 }
                 Phase::Ready(_) => ReceiveOutcome::Ignored("notifications/initialized twice"),

@@ -241,8 +241,8 @@ pub struct ServerSession<C, A> {
     pub(super) change_time: Option<u64>,
     /// The latest changes that processes share.
     pub(super) changes: Vec<RecentChange>,
-    /// Whether a request of the client showed that the handshake is complete, and not `notifications/initialized`.
-    pub(super) is_handshake_concluded: bool,
+    /// Whether a process has received `notifications/initialized`.
+    pub(super) is_initialized: bool,
     pub(super) subscription_streams: Vec<SubscriptionStream>,
     pub(super) url_elicitations: SentUrlElicitations,
     pub(super) held: HandshakeQueue,
@@ -272,7 +272,7 @@ impl<C, A> ServerSession<C, A> {
             shared_base: None,
             change_time: None,
             changes: Vec::new(),
-            is_handshake_concluded: false,
+            is_initialized: false,
             subscription_streams: Vec::new(),
             url_elicitations: SentUrlElicitations::default(),
             held: HandshakeQueue::default(),
@@ -294,6 +294,7 @@ impl<C, A> ServerSession<C, A> {
     /// Serves the messages of a client whose handshake was not kept ([`SessionScope::Sessionless`]). All that is known of
     /// it is its revision; it cannot be sent requests.
     pub fn assume_client(&mut self, revision: Revision) {
+        self.is_initialized = true;
         self.phase = Phase::Ready(Arc::new(ClientProfile {
             revision,
             info: None,

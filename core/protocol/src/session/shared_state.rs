@@ -35,6 +35,10 @@ const CLOCK_TOLERANCE: u64 = 10;
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Members)]
 pub struct SessionState {
     ready: bool,
+    /// Whether a process has received `notifications/initialized`, and so has called the server's handler. Not so if `ready` was
+    /// concluded from a request. States of earlier versions do not say it: for them the notification counts when it arrives.
+    #[members(optional)]
+    initialized: bool,
     peer: Option<ClientProfileSnapshot>,
     log_level: Option<LoggingLevel>,
     subscribed: Vec<String>,
@@ -105,6 +109,7 @@ impl SessionState {
     /// Whether both are the same but for their versions.
     fn has_content_of(&self, other: &Self) -> bool {
         self.ready == other.ready
+            && self.initialized == other.initialized
             && self.peer == other.peer
             && self.log_level == other.log_level
             && self.subscribed == other.subscribed
@@ -182,6 +187,7 @@ impl SessionState {
         }
         let mut merged = Self {
             ready: self.ready || theirs.ready,
+            initialized: self.initialized || theirs.initialized,
             peer: self.peer.clone().or_else(|| theirs.peer.clone()),
             log_level,
             subscribed: subscribed.into_iter().map(str::to_owned).collect(),
@@ -210,6 +216,7 @@ impl<C, A> ServerSession<C, A> {
     pub fn state(&self) -> SessionState {
         SessionState {
             ready: self.is_ready(),
+            initialized: self.is_initialized,
             peer: self.peer().map(|peer| ClientProfileSnapshot {
                 revision: peer.revision,
                 info: peer.info.clone(),
@@ -289,7 +296,6 @@ impl<C, A> ServerSession<C, A> {
         let peer = peer.clone();
         self.count_change();
         self.phase = Phase::Ready(peer);
-        self.is_handshake_concluded = true;
         self.held.take(&self.server_requests)
     }
 
@@ -375,6 +381,7 @@ impl<C, A> ServerSession<C, A> {
                 Phase::Initializing(peer)
             };
         }
+        self.is_initialized |= state.initialized;
         self.log_level = state.log_level;
         self.subscribed = state.subscribed.iter().cloned().collect();
         self.changes.clone_from(&state.changes);
@@ -458,7 +465,28 @@ mod tests {
         let stored = r#"{"ready": true, "subscribed": []}"#;
         let state: SessionState = serde_json::from_str(stored).expect("readable");
         assert!(state.ready);
+        assert!(!state.initialized);
         assert_eq!(state.version, 0);
+    }
+
+    #[test]
+    fn a_received_notification_stays_received_whatever_state_is_taken_over() {
+        let initialized = json_state(true);
+        let earlier_version = json_state(false);
+        let mut session = process_with(&initialized);
+        let _ = session.adopt_stored(&earlier_version);
+        assert!(session.state().initialized);
+        subscribe(&mut session, "a");
+        let _ = session.merge_stored(&earlier_version);
+        assert!(session.state().initialized);
+    }
+
+    /// A state of a client that is ready, and whose notification a process has received or not.
+    fn json_state(initialized: bool) -> SessionState {
+        SessionState {
+            initialized,
+            ..ready(&[], 5)
+        }
     }
 
     #[test]

@@ -29,8 +29,6 @@ use super::url_elicitations::{SentUrlElicitation, SentUrlElicitations};
 pub struct SessionSnapshot {
     scope: SessionScope,
     state: SessionState,
-    #[serde(default)]
-    is_handshake_concluded: bool,
     requests: Vec<RequestSnapshot>,
     server_requests: Vec<ServerRequestSnapshot>,
     #[serde(default)]
@@ -98,7 +96,6 @@ impl<C, A> ServerSession<C, A> {
         SessionSnapshot {
             scope: self.scope,
             state: self.state(),
-            is_handshake_concluded: self.is_handshake_concluded,
             requests: self
                 .requests
                 .iter()
@@ -158,7 +155,6 @@ impl<C, A> ServerSession<C, A> {
         let mut session = Self::new(snapshot.scope, limits);
         // A new session has queued nothing yet; the queued messages are restored below.
         let _ = session.adopt(&snapshot.state);
-        session.is_handshake_concluded = snapshot.is_handshake_concluded;
         session.requests = IncomingRequests::new();
         let mut order = Vec::with_capacity(snapshot.requests.len());
         for request in &snapshot.requests {
