@@ -31,7 +31,7 @@ use super::call::CallState;
 use super::client_notifications::{self, ClientNotification, RunningNotificationHandlers};
 use super::dispatch;
 use super::input_requests::InputResponseCallback;
-use super::open_session::OpenSession;
+use super::open_session::{OpenSession, SessionPhase};
 use super::permission;
 use super::request_info::HttpInfo;
 use super::request_log::{RequestOutcome, RunningRequest};
@@ -97,8 +97,8 @@ pub(crate) struct Connection {
     client: Arc<ClientQuota>,
     /// Charge for the client's data in the session.
     kept: Mutex<Option<Charge>>,
-    /// From the handshake to the end of the session.
-    open_session: Mutex<Option<Box<OpenSession>>>,
+    /// Whether its session is open: from the handshake to the end.
+    session_phase: Mutex<SessionPhase>,
     alarm: Alarm,
     on_ping_timeout: Mutex<Option<Box<dyn FnOnce() + Send>>>,
     /// The server is winding down: streams of change notifications end as soon as they begin.
@@ -278,7 +278,7 @@ impl Connection {
             traffic,
             client: options.client,
             kept: Mutex::new(None),
-            open_session: Mutex::new(None),
+            session_phase: Mutex::default(),
             alarm: Alarm::default(),
             on_ping_timeout: Mutex::new(None),
             has_ended_listening: AtomicBool::new(false),
@@ -870,16 +870,21 @@ impl Connection {
         }
     }
 
-    /// Counts the session that a handshake has begun, if it is one.
+    /// Counts the session that a handshake has begun, here or in another process, if it is one and has not ended.
     fn begin_session(&self, peer: &ClientProfile) {
-        if self.session_state.is_some() {
-            let begun = Box::new(OpenSession::begin(self, peer.revision));
-            *self.lock_open_session() = Some(begun);
+        if self.session_state.is_none() {
+            return;
+        }
+        let mut phase = self.lock_session_phase();
+        if matches!(*phase, SessionPhase::Fresh) {
+            *phase = SessionPhase::Open {
+                _session: Box::new(OpenSession::begin(self, peer.revision)),
+            };
         }
     }
 
-    fn lock_open_session(&self) -> MutexGuard<'_, Option<Box<OpenSession>>> {
-        self.open_session
+    fn lock_session_phase(&self) -> MutexGuard<'_, SessionPhase> {
+        self.session_phase
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
     }
@@ -940,7 +945,7 @@ impl Connection {
     /// Closes a lost connection: cancels its calls and fails its input requests.
     pub(crate) fn close(&self) {
         self.server.unlist_connection(self.number);
-        *self.lock_open_session() = None;
+        *self.lock_session_phase() = SessionPhase::Ended;
         self.close_with(&InputRequestError::ConnectionLost);
         if let Some(state) = &self.session_state {
             state.end();

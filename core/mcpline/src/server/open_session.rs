@@ -12,6 +12,19 @@ use super::connection::Connection;
 use super::metrics::Metrics;
 use super::traffic::TransportKind;
 
+/// Whether a connection has an open session.
+#[derive(Default)]
+pub(super) enum SessionPhase {
+    /// Its handshake has not been completed, or it has none.
+    #[default]
+    Fresh,
+    Open {
+        _session: Box<OpenSession>,
+    },
+    /// The connection is closed.
+    Ended,
+}
+
 /// An open session. It is counted, and its duration recorded, until it is dropped.
 pub(super) struct OpenSession {
     started: Duration,

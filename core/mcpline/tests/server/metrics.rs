@@ -4,12 +4,13 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use crate::support::connection::Connection;
-use crate::support::requests::{initialize, request};
+use crate::support::requests::{body, initialize, request};
 use crate::support::{Client, Nothing};
 use http::{Method, StatusCode};
 use http_body_util::BodyExt;
 use mcpline::protocol::session::Rate;
 use mcpline::protocol::vocabulary::{ElicitAction, ElicitResult, Prompt, Resource};
+use mcpline::sharing::Sharing;
 use mcpline::transport::Stop;
 use mcpline::transport::http::{HttpOptions, http};
 use mcpline::{Context, ErrorKind, Server, Settings, ToolError};
@@ -322,6 +323,46 @@ async fn sessions_are_counted_while_open_and_recorded_when_they_end() {
     assert_eq!(values["mcpline_sessions"], 0.0);
     let labels = "mcp_protocol_version=\"2025-11-25\",network_transport=\"memory\"";
     assert_eq!(values[&format!("{name}_count{{{labels}}}")], 1.0);
+}
+
+/// Each process takes over what the other one changes.
+#[tokio::test(start_paused = true)]
+async fn a_session_that_processes_share_is_counted_once_in_each() {
+    let sharing = Sharing::in_memory();
+    let servers = [(); 2].map(|()| {
+        let mut settings = settings();
+        settings.sharing = Some(sharing.clone());
+        server_with(settings)
+    });
+    let services = [0, 1].map(|index| servers[index].http_service(HttpOptions::default()));
+    let begun = services[0].handle(request(Method::POST, &[], initialize("2025-06-18")));
+    let begun = begun.await;
+    let id = begun.headers()["mcp-session-id"].to_str().expect("ASCII");
+    let headers = [
+        ("mcp-session-id", id),
+        ("mcp-protocol-version", "2025-06-18"),
+    ];
+    for (index, level) in [(1, "error"), (0, "info"), (1, "debug"), (0, "error")] {
+        let changed = json!({"jsonrpc": "2.0", "id": 1, "method": "logging/setLevel", "params": {"level": level}});
+        let changed = services[index].handle(request(Method::POST, &headers, changed));
+        assert!(body(changed.await).await["result"].is_object());
+        tokio::time::sleep(Duration::from_secs(1)).await;
+    }
+    let labels = "mcp_protocol_version=\"2025-06-18\",network_transport=\"tcp\"";
+    let ended = format!("mcp_server_session_duration_seconds_count{{{labels}}}");
+    for server in &servers {
+        let values = values(server);
+        assert_eq!(values["mcpline_sessions"], 1.0);
+        assert_eq!(values.get(&ended), None, "the session goes on");
+    }
+    let deleted = services[0].handle(request(Method::DELETE, &headers, Value::Null));
+    assert!(deleted.await.status().is_success());
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    for server in &servers {
+        let values = values(server);
+        assert_eq!(values["mcpline_sessions"], 0.0);
+        assert_eq!(values[&ended], 1.0);
+    }
 }
 
 #[tokio::test(start_paused = true)]
