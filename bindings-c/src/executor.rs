@@ -117,7 +117,11 @@ pub(crate) fn own_io_queue() -> Option<IoThreadQueue> {
     if !is_io_thread() {
         return None;
     }
-    IO_QUEUE.with_borrow(Clone::clone)
+    // A handler on this thread may call `exit`, after which the functions of the host find it destroyed.
+    IO_QUEUE
+        .try_with(|io_queue| io_queue.borrow().clone())
+        .ok()
+        .flatten()
 }
 
 pub(crate) fn is_io_thread() -> bool {
