@@ -326,9 +326,9 @@ fn early_results_are_sent_while_their_jobs_go_on() {
     });
 }
 
-/// As above, for results of two I/O threads: each result reaches the queue that it belongs to.
+/// As above, for results that are left to two queues: each queue is woken for its own.
 #[test]
-fn results_reach_the_queues_of_their_calls() {
+fn results_of_two_queues_are_sent() {
     check(|| {
         let pool = Pool::new(2, true);
         let runtime = Handle::current();
@@ -336,15 +336,23 @@ fn results_reach_the_queues_of_their_calls() {
         let elsewhere = io_queue.start_other(&runtime);
         pool.pool.attach(runtime, io_queue);
         let ended: Arc<Record<()>> = Arc::default();
+        // The result of the last job.
+        let left: Arc<Record<()>> = Arc::default();
         for number in 0..3 {
             let (inner, elsewhere) = (pool.pool.clone(), elsewhere.clone());
-            let (sent, ended): (Arc<Record<()>>, _) = (Arc::default(), ended.clone());
+            let is_last = number == 2;
+            let sent: Arc<Record<()>> = if is_last {
+                left.clone()
+            } else {
+                Arc::default()
+            };
+            let ended = ended.clone();
             pool.push(PeerId::new(), move || {
                 let sending = sent.clone();
                 let io_queue = (number != 1).then_some(&elsewhere);
                 inner.complete_early(IoAction::Run(Box::new(move || sending.add(()))), io_queue);
-                // The last job leaves its result when it ends.
-                if number != 2 {
+                // Only the watch sends it while the job runs, and the worker when the job has ended.
+                if !is_last {
                     sent.wait_for(0);
                 }
                 ended.add(());
@@ -352,6 +360,7 @@ fn results_reach_the_queues_of_their_calls() {
         }
         drop(elsewhere);
         ended.wait_for(2);
+        left.wait_for(0);
         pool.end();
         drop(pool);
         settle();

@@ -406,7 +406,7 @@ async fn a_slow_job_delays_no_other_and_its_early_result_is_sent() {
 }
 
 #[test]
-fn a_result_wakes_the_runtime_of_its_queue_alone() {
+fn a_result_wakes_the_runtime_of_its_queue() {
     let [attached, other] = [(), ()].map(|()| {
         let mut runtime = tokio::runtime::Builder::new_current_thread();
         runtime.enable_time().build().expect("a runtime")

@@ -98,10 +98,11 @@ impl<J: Send + 'static> WorkerPool<J> {
     /// Sends the waiting results.
     fn run_completions(&self) {
         if self.unsent.swap(0, Ordering::AcqRel) > 0 {
+            // Their results need not wait for those that this thread runs.
+            self.wake_elsewhere();
             if let Some(io_queue) = self.io_queue() {
                 io_queue.run();
             }
-            self.wake_elsewhere();
         }
     }
 
