@@ -471,18 +471,24 @@ mod tests {
 
     #[test]
     fn a_received_notification_stays_received_whatever_state_is_taken_over() {
-        let initialized = json_state(true);
-        let earlier_version = json_state(false);
+        let initialized = ready_state(true);
+        let earlier_version = ready_state(false);
         let mut session = process_with(&initialized);
         let _ = session.adopt_stored(&earlier_version);
         assert!(session.state().initialized);
         subscribe(&mut session, "a");
         let _ = session.merge_stored(&earlier_version);
         assert!(session.state().initialized);
+        for (own, theirs) in [
+            (&initialized, &earlier_version),
+            (&earlier_version, &initialized),
+        ] {
+            assert!(own.merged_into(theirs, &earlier_version).initialized);
+        }
     }
 
     /// A state of a client that is ready, and whose notification a process has received or not.
-    fn json_state(initialized: bool) -> SessionState {
+    fn ready_state(initialized: bool) -> SessionState {
         SessionState {
             initialized,
             ..ready(&[], 5)
