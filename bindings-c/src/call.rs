@@ -130,7 +130,8 @@ fn end_each(left: Vec<Arc<OpenCall>>) {
     }
 }
 
-/// Delivers the outcome of a call to the core, on the I/O thread that it came from.
+/// Delivers the outcome of a call to the core, on this thread if it is an I/O thread, otherwise on that of `io_queue` or the
+/// library's own one.
 pub(crate) fn deliver_reply(
     owner: &CallbackTracker,
     call: Call,
@@ -232,7 +233,8 @@ impl OpenCall {
         self.end_with(Err(HandlerError::Internal(text.into())));
     }
 
-    /// Has the I/O thread run an action that belongs to this call, after those that were delivered before.
+    /// Has an I/O thread run an action that belongs to this call: this one, or the one that the call came from, after the
+    /// actions that were delivered from other threads before.
     pub(crate) fn deliver(&self, action: IoAction) {
         if executor::is_io_thread() {
             action.run();
