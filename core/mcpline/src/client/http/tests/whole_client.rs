@@ -83,7 +83,11 @@ async fn connect_by(
     url: &str,
     configure: impl FnOnce(&mut ClientSettings),
 ) -> Client {
-    let host = Client::builder("host", "1").configure(configure);
+    // On a machine that pauses for longer than the default, a probe would end before it is sent.
+    let patient = |settings: &mut ClientSettings| settings.open_timeouts.probe = GUARD;
+    let host = Client::builder("host", "1")
+        .configure(patient)
+        .configure(configure);
     let connecting = host.connect(Address::Url(url.to_owned(), http));
     guarded(connecting).await.expect("connects")
 }
@@ -94,11 +98,12 @@ async fn connect(url: &str) -> Client {
 
 /// The URL of a peer on another machine, with settings that reach it through a proxy, which is the peer itself.
 fn elsewhere(peer: &Peer) -> (String, HttpSettings) {
+    static COUNT: AtomicUsize = AtomicUsize::new(0);
     let mut settings = settings();
-    let url = peer.url();
-    settings.proxy = Proxy::Url(url.replace("/mcp", ""));
-    // Each test has a port, and therefore a server, of its own.
-    (url.replace("127.0.0.1:", "other-machine-"), settings)
+    settings.proxy = Proxy::Url(peer.url().replace("/mcp", ""));
+    // Not named by the port, which a later peer may get again: what clients know of a server outlives a test.
+    let number = COUNT.fetch_add(1, Ordering::Relaxed);
+    (format!("http://other-machine-{number}/mcp"), settings)
 }
 
 /// The server refuses the revision of the first request, so that its client opens another session over the same
@@ -512,12 +517,16 @@ async fn a_slow_busy_or_unreachable_server_is_probed_again_by_the_next_client() 
             _ => status(StatusCode::METHOD_NOT_ALLOWED),
         })
         .await;
+        let (url, settings) = elsewhere(&peer);
         for client in 0..2 {
+            // Long enough that the probe is sent, short enough to wait for where it is not answered.
             let hasty = |settings: &mut ClientSettings| {
-                settings.open_timeouts.probe = Duration::from_millis(100);
+                settings.open_timeouts.probe = Duration::from_secs(1);
             };
-            let (url, settings) = elsewhere(&peer);
-            connect_by(settings, &url, hasty).await.close().await;
+            connect_by(settings.clone(), &url, hasty)
+                .await
+                .close()
+                .await;
             let openings = openings(&mut peer);
             assert_eq!(openings[0], "server/discover", "client {client} of {case}");
         }
