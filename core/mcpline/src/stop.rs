@@ -1,13 +1,21 @@
 //! The signal that stops a transport.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use tokio::sync::watch;
 
 /// A signal that stops what serves with it. Cheap to clone; clones are the same signal.
 #[derive(Debug, Clone)]
 pub struct Stop {
-    sender: Arc<watch::Sender<bool>>,
+    signal: Arc<Signal>,
+}
+
+#[derive(Debug)]
+struct Signal {
+    /// What the sender sends, readable without its lock.
+    is_given: AtomicBool,
+    sender: watch::Sender<bool>,
 }
 
 impl Default for Stop {
@@ -20,7 +28,10 @@ impl Stop {
     /// Creates a signal.
     pub fn new() -> Self {
         Self {
-            sender: Arc::new(watch::Sender::new(false)),
+            signal: Arc::new(Signal {
+                is_given: AtomicBool::new(false),
+                sender: watch::Sender::new(false),
+            }),
         }
     }
 
@@ -31,17 +42,19 @@ impl Stop {
 
     /// Gives the signal. From any thread, any number of times.
     pub fn stop(&self) {
-        self.sender.send_replace(true);
+        // First, so that whoever is notified finds it set.
+        self.signal.is_given.store(true, Ordering::Release);
+        self.signal.sender.send_replace(true);
     }
 
     /// Returns whether the signal was given.
     pub fn is_stopped(&self) -> bool {
-        *self.sender.borrow()
+        self.signal.is_given.load(Ordering::Acquire)
     }
 
     /// Waits for the signal.
     pub async fn stopped(&self) {
-        let mut receiver = self.sender.subscribe();
+        let mut receiver = self.signal.sender.subscribe();
         // Cannot fail, because the sender lives as long as `self`.
         let _ = receiver.wait_for(|stopped| *stopped).await;
     }

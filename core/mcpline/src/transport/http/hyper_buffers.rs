@@ -40,7 +40,7 @@ pub(super) struct BufferUse {
     /// The body of a request was not read to its end. The client's next bytes are the rest of it, which only hyper can
     /// skip.
     has_unread_body: AtomicBool,
-    /// A part of the next request's head has arrived. hyper limits the time for the rest; a restart would extend it.
+    /// A part of the next request's head has arrived. A restart would only copy it, again and again.
     has_begun_head: AtomicBool,
 }
 

@@ -23,10 +23,11 @@ use super::service::{Refusal, Shared, empty, principal};
 use super::sessions::Session;
 use super::stream::Stream;
 
-/// Passes the message of one POST on.
+/// Passes the message of one POST on. `revision` is the one that its header names.
 pub(super) fn begin<'a>(
     shared: &'a Arc<Shared>,
     parts: &'a mut Parts,
+    revision: Option<Revision>,
     incoming: Result<Incoming, ReadError>,
     client: &'a Arc<ClientQuota>,
 ) -> PendingResponse<'a> {
@@ -49,7 +50,10 @@ pub(super) fn begin<'a>(
             }
         });
     }
-    let session = match find_local_session(shared, parts) {
+    let served = &shared.server.inner().settings.revisions;
+    let session = check_served(revision, served)
+        .and_then(|()| find_local_session(shared, parts, session_id(parts)?));
+    let session = match session {
         Ok(session) => session,
         Err(refusal) => return refusal.response().into(),
     };
@@ -287,8 +291,9 @@ pub(super) async fn find_session(
     parts: &Parts,
     client: &Arc<ClientQuota>,
 ) -> Result<Arc<Session>, Refusal> {
-    let id = session_id(shared, parts)?;
-    let here = find_local_session(shared, parts);
+    check_version(&parts.headers, &shared.server.inner().settings.revisions)?;
+    let id = session_id(parts)?;
+    let here = find_local_session(shared, parts, id);
     let Some(replicas) = shared.sessions.replicas() else {
         return here;
     };
@@ -304,10 +309,8 @@ pub(super) async fn find_session(
 }
 
 /// Finds the session of a request in this process.
-fn find_local_session(shared: &Shared, parts: &Parts) -> Result<Arc<Session>, Refusal> {
-    let found = shared
-        .sessions
-        .find(session_id(shared, parts)?, principal(parts));
+fn find_local_session(shared: &Shared, parts: &Parts, id: &str) -> Result<Arc<Session>, Refusal> {
+    let found = shared.sessions.find(id, principal(parts));
     let session = found.map_err(|_| no_such_session())?;
     session
         .general
@@ -315,8 +318,7 @@ fn find_local_session(shared: &Shared, parts: &Parts) -> Result<Arc<Session>, Re
     Ok(session)
 }
 
-fn session_id<'p>(shared: &Shared, parts: &'p Parts) -> Result<&'p str, Refusal> {
-    check_version(&parts.headers, &shared.server.inner().settings.revisions)?;
+fn session_id(parts: &Parts) -> Result<&str, Refusal> {
     let Some(id) = value_of(&parts.headers, &SESSION_ID) else {
         return Err(Refusal::new(
             StatusCode::BAD_REQUEST,
@@ -340,15 +342,28 @@ pub(super) fn check_version(headers: &HeaderMap, served: &[Revision]) -> Result<
         return Ok(());
     };
     let version = std::str::from_utf8(version.as_bytes()).ok();
-    // A version of the other era is refused by the code that serves that era.
-    let is_served = |revision: &Revision| revision.is_modern() || served.contains(revision);
-    match version.and_then(|version| Revision::parse(version.trim())) {
-        Some(revision) if is_served(&revision) => Ok(()),
-        _ => Err(Refusal::new(
-            StatusCode::BAD_REQUEST,
-            "this MCP-Protocol-Version is not supported",
-        )),
+    let revision = version.and_then(|version| Revision::parse(version.trim()));
+    revision.map_or_else(
+        || Err(unsupported_version()),
+        |revision| check_served(Some(revision), served),
+    )
+}
+
+/// Refuses a revision that is not served. One of the other era is refused by the code that serves that era.
+fn check_served(revision: Option<Revision>, served: &[Revision]) -> Result<(), Refusal> {
+    match revision {
+        Some(revision) if !revision.is_modern() && !served.contains(&revision) => {
+            Err(unsupported_version())
+        }
+        _ => Ok(()),
     }
+}
+
+fn unsupported_version() -> Refusal {
+    Refusal::new(
+        StatusCode::BAD_REQUEST,
+        "this MCP-Protocol-Version is not supported",
+    )
 }
 
 /// Returns the status for the outcome of a request. In this era errors of requests have status 200; only invalid

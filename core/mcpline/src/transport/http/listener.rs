@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
-use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::rt::TokioIo;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream, ToSocketAddrs, lookup_host};
 use tokio::sync::Semaphore;
@@ -26,6 +26,7 @@ use crate::transport::{LAST_ANSWERS, Stop, Transport};
 use crate::warning_limit::warn_limited;
 
 use super::disconnect_watcher::{DisconnectWatcher, watched};
+use super::head_timeout::HeadTimeout;
 use super::hyper_buffers::{BUFFERED_BYTES, BufferShrinkTimer, RequestBody};
 use super::io_threads::IoThreads;
 use super::metrics;
@@ -322,19 +323,32 @@ async fn serve_stream(
     });
     let mut builder = http1::Builder::new();
     builder
-        .timer(TokioTimer::new())
-        .header_read_timeout(timeouts.read)
+        // Without a timer hyper has no timeout of its own: see `head_timeout`.
+        .header_read_timeout(None)
         .max_header_size(MAX_HEADER_BYTES)
         .max_buf_size(BUFFERED_BYTES)
         // A single buffer: see `write_backpressure`.
         .writev(false);
+    let mut head_timeout = HeadTimeout::new(timeouts.read);
     let mut gone = std::pin::pin!(gone);
     let (mut stream, mut handler) = (TokioIo::new(stream), handler);
     loop {
         let mut connection = builder.serve_connection(stream, handler);
-        let driven = drive(Pin::new(&mut connection), gone.as_mut(), &stop, &outgoing).await;
+        let connected = Pin::new(&mut connection);
+        let driven = drive(
+            connected,
+            gone.as_mut(),
+            &stop,
+            &outgoing,
+            &mut head_timeout,
+        )
+        .await;
         match driven {
             Ok(DriveOutcome::Ended) => return,
+            Ok(DriveOutcome::NoRequest) => {
+                tracing::debug!("closed a connection without a request (`read_timeout`)");
+                return;
+            }
             Ok(DriveOutcome::KeepsUnusedBuffers) => {
                 let parts = connection.into_parts();
                 (stream, handler) = (parts.io, parts.service);
@@ -351,6 +365,8 @@ async fn serve_stream(
 /// Why serving a connection stopped.
 enum DriveOutcome {
     Ended,
+    /// The next request has not come in time.
+    NoRequest,
     /// It waits for a request, and its buffers are larger than necessary (`buffers`).
     KeepsUnusedBuffers,
 }
@@ -372,14 +388,17 @@ where
     }
 }
 
-/// Serves a connection until it ends, its client leaves in the middle of a response, or it has to get new buffers.
+/// Serves a connection until it ends, its client leaves in the middle of a response or sends no request, or it has to get
+/// new buffers.
 async fn drive(
     mut connection: Pin<&mut impl GracefulConnection>,
     mut gone: Pin<&mut impl Future<Output = ()>>,
     stop: &Stop,
     outgoing: &WriteBackpressure,
+    head_timeout: &mut HeadTimeout,
 ) -> hyper::Result<DriveOutcome> {
     let mut stopped = std::pin::pin!(stop.stopped());
+    let mut is_registered = false;
     let mut renewal = BufferShrinkTimer::default();
     let mut is_stopping = false;
     poll_fn(|cx| {
@@ -392,10 +411,18 @@ async fn drive(
                 Poll::Pending => {}
                 Poll::Ready(served) => return Poll::Ready(served.map(|()| DriveOutcome::Ended)),
             }
+            if head_timeout.poll(outgoing, cx).is_ready() {
+                return Poll::Ready(Ok(DriveOutcome::NoRequest));
+            }
             if is_stopping {
                 return Poll::Pending;
             }
-            if stopped.as_mut().poll(cx).is_pending() {
+            // The signal wakes this task, which is the only one that polls the connection.
+            let is_stopped = match std::mem::replace(&mut is_registered, true) {
+                true => stop.is_stopped(),
+                false => stopped.as_mut().poll(cx).is_ready(),
+            };
+            if !is_stopped {
                 return if outgoing.is_idle() {
                     renewal
                         .poll(&outgoing.buffers, cx)
@@ -424,7 +451,12 @@ mod tests {
 
     /// A connection that is being served, with its client.
     fn served(stop: &Stop) -> (DuplexStream, Arc<ClientQuota>) {
-        let (ours, theirs) = tokio::io::duplex(1 << 20);
+        served_over(1 << 20, stop)
+    }
+
+    /// The same, over a connection that holds this many bytes.
+    fn served_over(bytes: usize, stop: &Stop) -> (DuplexStream, Arc<ClientQuota>) {
+        let (ours, theirs) = tokio::io::duplex(bytes);
         let client = ClientTable::new(1.0, 1 << 30, 8).sole_client();
         let server = Server::builder("test", "1").build().expect("valid");
         let service = HttpService::new(server, HttpOptions::default(), None, false);
@@ -502,6 +534,34 @@ mod tests {
         let ended = connection.read_to_end(&mut rest);
         let ended = tokio::time::timeout(Duration::from_secs(40), ended).await;
         ended.expect("it was timed out").expect("closed");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_connection_without_a_request_is_closed() {
+        let (mut connection, _) = served(&Stop::new());
+        let begun = Instant::now();
+        tokio::time::sleep(Duration::from_secs(20)).await;
+        connection.write_all(EMPTY.as_bytes()).await.expect("open");
+        status(&mut connection).await;
+        assert_eq!(connection.read(&mut [0]).await.expect("closed"), 0);
+        assert_eq!(begun.elapsed().as_secs(), 50);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_response_that_is_read_slowly_arrives_completely() {
+        let (mut connection, _) = served_over(64, &Stop::new());
+        let (mut reader, mut writer) = tokio::io::split(&mut connection);
+        let write = writer.write_all(EMPTY.as_bytes());
+        write.await.expect("open");
+        let mut response = Vec::new();
+        while !response.ends_with(b"}") {
+            tokio::time::sleep(Duration::from_secs(20)).await;
+            let mut piece = [0; 64];
+            let read = reader.read(&mut piece).await.expect("open");
+            assert!(read > 0, "closed after {} bytes", response.len());
+            response.extend_from_slice(&piece[..read]);
+        }
+        assert!(response.len() > 2 * 64, "it takes longer than the timeout");
     }
 
     #[tokio::test(start_paused = true)]

@@ -97,7 +97,7 @@ fn pass_on<'a>(
     client: &'a Arc<ClientQuota>,
 ) -> PendingResponse<'a> {
     match era(&parts.headers, &incoming) {
-        RequestEra::Legacy if !shared.has_handshake() => match incoming {
+        RequestEra::Legacy(_) if !shared.has_handshake() => match incoming {
             Ok(Incoming::Single(Message::Request(request)))
                 if request.method == Method::Initialize =>
             {
@@ -106,10 +106,10 @@ fn pass_on<'a>(
             incoming => modern::begin(shared, parts, incoming, client),
         },
         RequestEra::Modern => modern::begin(shared, parts, incoming, client),
-        RequestEra::Legacy if shared.options.stateless => {
+        RequestEra::Legacy(_) if shared.options.stateless => {
             sessionless::begin(shared, parts, incoming, client)
         }
-        RequestEra::Legacy => legacy::begin(shared, parts, incoming, client),
+        RequestEra::Legacy(revision) => legacy::begin(shared, parts, revision, incoming, client),
         RequestEra::Unsupported(version) => {
             let reason = format!("{} {version} is not supported", header::PROTOCOL_VERSION);
             refusal(StatusCode::BAD_REQUEST, &reason).into()
@@ -119,7 +119,8 @@ fn pass_on<'a>(
 
 enum RequestEra {
     Modern,
-    Legacy,
+    /// With the revision that the header names.
+    Legacy(Option<Revision>),
     Unsupported(String),
 }
 
@@ -144,7 +145,7 @@ fn era(headers: &HeaderMap, incoming: &Result<Incoming, ReadError>) -> RequestEr
         (Some(version), Some(None)) => {
             RequestEra::Unsupported(String::from_utf8_lossy(version.as_bytes()).into_owned())
         }
-        _ => RequestEra::Legacy,
+        _ => RequestEra::Legacy(revision.flatten()),
     }
 }
 

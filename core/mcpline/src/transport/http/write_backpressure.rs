@@ -27,6 +27,8 @@ pub(super) struct WriteBackpressure {
     is_blocked: AtomicBool,
     /// A request is served, or hyper has not got all of its response yet.
     is_answering: AtomicBool,
+    /// A request has begun since this was last taken.
+    has_begun: AtomicBool,
     /// A read waits for the client to send something or to leave.
     is_reading: AtomicBool,
     /// The use of the connection's buffers.
@@ -47,6 +49,7 @@ impl WriteBackpressure {
     /// Begins a response, which waits until no write is blocked ([`wait_until_unblocked`](Self::wait_until_unblocked)).
     pub(super) fn begin(self: &Arc<Self>) -> AnswerGuard {
         self.is_answering.store(true, Ordering::Relaxed);
+        self.has_begun.store(true, Ordering::Relaxed);
         self.buffers.note_request();
         AnswerGuard(self.clone())
     }
@@ -73,6 +76,18 @@ impl WriteBackpressure {
         !self.is_answering.load(Ordering::Relaxed)
             && self.is_reading.load(Ordering::Relaxed)
             && !self.is_blocked.load(Ordering::Relaxed)
+    }
+
+    /// Whether the client has to send the next request: no response is in progress, and none waits for it to read.
+    pub(super) fn awaits_request(&self) -> bool {
+        !self.is_answering.load(Ordering::Relaxed) && !self.is_blocked.load(Ordering::Relaxed)
+    }
+
+    /// Whether a request has begun since the last call.
+    pub(super) fn take_begun(&self) -> bool {
+        let has_begun = self.has_begun.load(Ordering::Relaxed);
+        self.has_begun.store(false, Ordering::Relaxed);
+        has_begun
     }
 
     /// Waits until no write is blocked.
