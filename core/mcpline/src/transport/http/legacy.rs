@@ -33,22 +33,17 @@ pub(super) fn begin<'a>(
 ) -> PendingResponse<'a> {
     let incoming = match incoming {
         Ok(incoming) => incoming,
-        Err(error) => return PendingResponse::later(refuse(shared, parts, error, client)),
+        Err(error) => return refuse_later(shared, parts, error, client),
     };
     let opens = matches!(
         &incoming,
         Incoming::Single(Message::Request(request)) if request.method == Method::Initialize
     );
     if opens && !parts.headers.contains_key(SESSION_ID) {
-        return PendingResponse::later(open(shared, parts, incoming, client));
+        return open_later(shared, parts, incoming, client);
     }
     if shared.sessions.replicas().is_some() {
-        return PendingResponse::later(async move {
-            match find_session(shared, parts, client).await {
-                Ok(session) => serve(shared, &session, parts, incoming).await,
-                Err(refusal) => refusal.response(),
-            }
-        });
+        return serve_later(shared, parts, incoming, client);
     }
     let served = &shared.server.inner().settings.revisions;
     let session = check_served(revision, served)
@@ -63,6 +58,43 @@ pub(super) fn begin<'a>(
         Ok(None) => accepted().into(),
         Err(refusal) => refusal.response().into(),
     }
+}
+
+// The futures are large. Constructed in functions of their own, they are not part of the stack frame of every request.
+
+#[inline(never)]
+fn refuse_later<'a>(
+    shared: &'a Arc<Shared>,
+    parts: &'a Parts,
+    error: ReadError,
+    client: &'a Arc<ClientQuota>,
+) -> PendingResponse<'a> {
+    PendingResponse::later(refuse(shared, parts, error, client))
+}
+
+#[inline(never)]
+fn open_later<'a>(
+    shared: &'a Arc<Shared>,
+    parts: &'a mut Parts,
+    incoming: Incoming,
+    client: &'a Arc<ClientQuota>,
+) -> PendingResponse<'a> {
+    PendingResponse::later(open(shared, parts, incoming, client))
+}
+
+#[inline(never)]
+fn serve_later<'a>(
+    shared: &'a Arc<Shared>,
+    parts: &'a mut Parts,
+    incoming: Incoming,
+    client: &'a Arc<ClientQuota>,
+) -> PendingResponse<'a> {
+    PendingResponse::later(async move {
+        match find_session(shared, parts, client).await {
+            Ok(session) => serve(shared, &session, parts, incoming).await,
+            Err(refusal) => refusal.response(),
+        }
+    })
 }
 
 /// Refuses an invalid message. The requests of an oversized batch are answered one by one, in a session that has
