@@ -3,13 +3,13 @@
 use std::sync::Arc;
 
 use http::request::Parts;
-use http::{HeaderMap, StatusCode};
+use http::{HeaderMap, HeaderValue, StatusCode};
 use mcpline_protocol::session::SessionScope;
 use mcpline_protocol::wire::header::{self, HeaderOccurrence};
 use mcpline_protocol::wire::{Incoming, Message, Method, Notification, ReadError, Request, encode};
 use mcpline_protocol::{ErrorCode, Revision, RpcError};
 
-use crate::header_names::{METHOD, NAME, PROTOCOL_VERSION, value_of};
+use crate::header_names::{METHOD, NAME, PROTOCOL_VERSION, value_of, values_of};
 use crate::message_sink::{Encode, MessageKind, MessageSink, ResponseStatus};
 use crate::quota::ClientQuota;
 use crate::server::HttpInfo;
@@ -78,14 +78,18 @@ fn check_headers(headers: &HeaderMap, request: &Request) -> Result<(), RpcError>
 
 fn field_of<'h>(headers: &'h HeaderMap) -> impl Fn(&str) -> HeaderOccurrence<'h> {
     |name| {
-        let values = match name {
-            header::PROTOCOL_VERSION => headers.get_all(PROTOCOL_VERSION),
-            header::METHOD => headers.get_all(METHOD),
-            header::NAME => headers.get_all(NAME),
-            name => headers.get_all(name),
+        let known = match name {
+            header::PROTOCOL_VERSION => &PROTOCOL_VERSION,
+            header::METHOD => &METHOD,
+            header::NAME => &NAME,
+            name => return occurrence(headers.get_all(name).iter()),
         };
-        HeaderOccurrence::from_values(values.iter().map(|value| value.as_bytes().trim_ascii()))
+        occurrence(values_of(headers, known))
     }
+}
+
+fn occurrence<'h>(values: impl Iterator<Item = &'h HeaderValue>) -> HeaderOccurrence<'h> {
+    HeaderOccurrence::from_values(values.map(|value| value.as_bytes().trim_ascii()))
 }
 
 /// Passes a notification on. The revision defines none over HTTP (clients cancel by closing the connection), so only
