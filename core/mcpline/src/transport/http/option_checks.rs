@@ -13,7 +13,7 @@ impl HttpOptions {
     /// # Errors
     ///
     /// [`ErrorKind::Usage`](crate::ErrorKind::Usage), with the entry and what to write: a path without a slash at its
-    /// start, an entry of the hosts or origins that no request can match, or too many I/O threads.
+    /// start, or one of two endpoints, an entry of the hosts or origins that no request can match, or too many I/O threads.
     pub(crate) fn normalize(&mut self) -> Result<(), Error> {
         if self.io_threads > MAX_IO_THREADS {
             return Err(Error::usage(format!(
@@ -31,11 +31,33 @@ impl HttpOptions {
         if let Some(path) = &self.ready_path {
             check_path("ready_path", path)?;
         }
+        self.check_distinct_paths()?;
         for host in &mut self.allowed_hosts {
             normalize_host(host)?;
         }
         for origin in &mut self.allowed_origins {
             normalize_origin(origin)?;
+        }
+        Ok(())
+    }
+
+    /// Refuses two endpoints at one path, only one of which could be reached.
+    fn check_distinct_paths(&self) -> Result<(), Error> {
+        let sse_paths = self.sse_paths.as_ref();
+        let paths = [
+            ("path", Some(&self.path)),
+            ("sse_paths", sse_paths.map(|(stream, _)| stream)),
+            ("sse_paths", sse_paths.map(|(_, messages)| messages)),
+            ("health_path", self.health_path.as_ref()),
+            ("ready_path", self.ready_path.as_ref()),
+        ];
+        for (at, (option, path)) in paths.iter().enumerate() {
+            let earlier = paths[..at].iter().find(|(_, earlier)| earlier == path);
+            if let (Some(path), Some((other, _))) = (path, earlier) {
+                return Err(Error::usage(format!(
+                    "`{option}`: {path:?} is the path of another endpoint, too (`{other}`)"
+                )));
+            }
         }
         Ok(())
     }
@@ -310,5 +332,29 @@ mod tests {
             ..HttpOptions::default()
         };
         assert!(normalized(ready).unwrap_err().starts_with("`ready_path`: "));
+    }
+
+    #[test]
+    fn each_endpoint_has_a_path_of_its_own() {
+        let error = normalized(HttpOptions {
+            path: "/health".into(),
+            ..HttpOptions::default()
+        });
+        assert_eq!(
+            error.unwrap_err(),
+            "`health_path`: \"/health\" is the path of another endpoint, too (`path`)"
+        );
+        let twice = HttpOptions {
+            sse_paths: Some(("/sse".into(), "/sse".into())),
+            ..HttpOptions::default()
+        };
+        assert!(normalized(twice).unwrap_err().starts_with("`sse_paths`: "));
+        let none = HttpOptions {
+            sse_paths: None,
+            health_path: None,
+            ready_path: None,
+            ..HttpOptions::default()
+        };
+        assert!(normalized(none).is_ok());
     }
 }
