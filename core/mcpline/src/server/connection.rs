@@ -548,6 +548,26 @@ impl Connection {
         sink: &Arc<dyn MessageSink>,
         http: Option<&Arc<HttpInfo>>,
     ) {
+        // In a function of its own: few requests subscribe, and all would have its stack frame.
+        if let Message::Request(Request {
+            method: Method::ResourcesSubscribe | Method::SubscriptionsListen,
+            ..
+        }) = &message
+        {
+            return self.receive_subscription(message, in_batch, sink, http);
+        }
+        self.admit(message, in_batch, sink, http, None);
+    }
+
+    /// Receives a request that subscribes to URIs, after it was checked that the caller may.
+    #[inline(never)]
+    fn receive_subscription(
+        self: &Arc<Self>,
+        message: Message,
+        in_batch: bool,
+        sink: &Arc<dyn MessageSink>,
+        http: Option<&Arc<HttpInfo>>,
+    ) {
         let mut unknown = None;
         if let Message::Request(request) = &message {
             let limits = &self.server.settings.session;
@@ -577,13 +597,24 @@ impl Connection {
                 return;
             }
         }
+        self.admit(message, in_batch, sink, http, unknown.as_ref());
+    }
+
+    fn admit(
+        self: &Arc<Self>,
+        message: Message,
+        in_batch: bool,
+        sink: &Arc<dyn MessageSink>,
+        http: Option<&Arc<HttpInfo>>,
+        unknown: Option<&HashSet<String>>,
+    ) {
         let admission = self.admit_locked(
             &mut self.lock_session(),
             message,
             in_batch,
             sink,
             http.map(|http| &**http),
-            unknown.as_ref(),
+            unknown,
         );
         self.handle_received(admission, sink, http);
     }
@@ -736,18 +767,7 @@ impl Connection {
                 server_requests,
                 reason,
                 ..
-            } => {
-                tracing::debug!(reason = reason.as_deref(), "a request was cancelled");
-                let sink = handle.as_ref().map_or(&self.general, |served| &served.sink);
-                let callbacks = server_requests.into_iter().map(|(callback, cancellation)| {
-                    if let Some(cancellation) = cancellation {
-                        message_sink::send(&**sink, MessageKind::Request, &cancellation.message);
-                    }
-                    callback
-                });
-                let callbacks = callbacks.collect();
-                cancel_request(handle, callbacks, &InputRequestError::Cancelled);
-            }
+            } => self.handle_cancellation(handle, server_requests, reason.as_deref()),
             ReceiveOutcome::Answer { handle, outcome } => handle(outcome),
             ReceiveOutcome::RootsChanged => {
                 client_notifications::handle_client_event(
@@ -761,6 +781,25 @@ impl Connection {
             }
             ReceiveOutcome::Ignored(why) => tracing::trace!(why, "a message was ignored"),
         }
+    }
+
+    #[inline(never)]
+    fn handle_cancellation(
+        &self,
+        handle: Option<RequestHandle>,
+        server_requests: Vec<(InputResponseCallback, Option<Outgoing>)>,
+        reason: Option<&str>,
+    ) {
+        tracing::debug!(reason, "a request was cancelled");
+        let sink = handle.as_ref().map_or(&self.general, |served| &served.sink);
+        let callbacks = server_requests.into_iter().map(|(callback, cancellation)| {
+            if let Some(cancellation) = cancellation {
+                message_sink::send(&**sink, MessageKind::Request, &cancellation.message);
+            }
+            callback
+        });
+        let callbacks = callbacks.collect();
+        cancel_request(handle, callbacks, &InputRequestError::Cancelled);
     }
 
     /// Passes one message to the session, and does what must happen under the same lock: a request gets its sink, so

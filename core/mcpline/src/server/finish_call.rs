@@ -71,6 +71,8 @@ enum ReplyCheck {
     Unknown(CompiledSchema, Raw),
 }
 
+#[cold]
+#[inline(never)]
 fn fail_call(call: &Arc<CallState>, error: HandlerError) {
     let error = match error {
         HandlerError::UrlElicitationRequired(urls) => {
@@ -302,6 +304,17 @@ fn resource_cache(call: &CallState, resource: &ResourceReply) -> CacheHints {
     cache
 }
 
+#[cold]
+#[inline(never)]
+fn warn_of_result(call: &CallState, warning: &str) {
+    tracing::warn!(
+        method = call.method.as_str(),
+        name = %Quoted(call.name()),
+        "the result is not valid, but is sent unchanged: {}",
+        Printable(warning)
+    );
+}
+
 /// Checks whether a result has the right kind, and matches its schema where that is validated.
 fn check_output(call: &CallState, reply: &Reply) -> ReplyCheck {
     let is_of_kind = reply.kind() == Some(call.kind());
@@ -313,12 +326,7 @@ fn check_output(call: &CallState, reply: &Reply) -> ReplyCheck {
     match check_content(reply) {
         Ok(None) => {}
         // Not an error: the handler has done its work, and the client would run it again.
-        Ok(Some(warning)) => tracing::warn!(
-            method = call.method.as_str(),
-            name = %Quoted(call.name()),
-            "the result is not valid, but is sent unchanged: {}",
-            Printable(&warning)
-        ),
+        Ok(Some(warning)) => warn_of_result(call, &warning),
         Err(reason) => return ReplyCheck::Instead(internal(call, &reason)),
     }
     let (Reply::Tool(tool), Target::Tool(entry)) = (reply, &call.target) else {

@@ -1,4 +1,6 @@
 //! Processes received messages: their era, whether they are admitted, and who answers them.
+//!
+//! What is rare is not inlined: its variables would be in the stack frame of every call, whose cache lines they spread.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -110,13 +112,7 @@ impl<C, A> ServerSession<C, A> {
                     outcome: Ok(b"{}".to_vec()),
                 });
             }
-            Phase::Fresh => {
-                return Err(RpcError::invalid_request(format!(
-                    "{} before the handshake: send initialize first, or name the revision in \
-                     params._meta",
-                    request.method.as_str()
-                )));
-            }
+            Phase::Fresh => return Err(before_handshake(&request.method)),
         };
         match admission::admit(&request.method, peer.revision, profile)? {
             RequestHandledBy::Session => self.serve_legacy(request),
@@ -212,6 +208,7 @@ impl<C, A> ServerSession<C, A> {
         })
     }
 
+    #[inline(never)]
     fn initialize(
         &mut self,
         request: Request,
@@ -268,6 +265,7 @@ impl<C, A> ServerSession<C, A> {
         })
     }
 
+    #[inline(never)]
     fn serve_legacy(&mut self, request: Request) -> Result<ReceiveOutcome<C, A>, RpcError> {
         let params = request.params.as_ref();
         let uri = || {
@@ -324,6 +322,7 @@ impl<C, A> ServerSession<C, A> {
         })
     }
 
+    #[inline(never)]
     fn listen(
         &mut self,
         request: Request,
@@ -384,6 +383,7 @@ impl<C, A> ServerSession<C, A> {
         listening.acknowledgment = listen.acknowledgment();
     }
 
+    #[inline(never)]
     fn receive_notification(
         &mut self,
         notification: Notification,
@@ -500,6 +500,7 @@ impl<C, A> ServerSession<C, A> {
         }
     }
 
+    #[inline(never)]
     fn receive_response(&mut self, response: Response) -> ReceiveOutcome<C, A> {
         let Some(key) = response
             .id
@@ -526,6 +527,14 @@ impl<C, A> ServerSession<C, A> {
             }),
         }
     }
+}
+
+#[cold]
+fn before_handshake(method: &Method) -> RpcError {
+    RpcError::invalid_request(format!(
+        "{} before the handshake: send initialize first, or name the revision in params._meta",
+        method.as_str()
+    ))
 }
 
 /// The revision for the response to `initialize`: the requested one if it is supported, otherwise the newest

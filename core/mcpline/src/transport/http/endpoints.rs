@@ -36,6 +36,10 @@ impl Endpoint {
     pub(super) fn of(shared: &Shared, parts: &Parts) -> Self {
         let options = &*shared.options;
         let path = parts.uri.path();
+        // The usual case. A prefix would be an extension.
+        if path == options.path && parts.extensions.is_empty() {
+            return Self::Mcp;
+        }
         let (below, is_below) = below_prefix(parts);
         // HTTP+SSE is a session.
         if let Some((stream, messages)) = options.sse_paths.as_ref().filter(|_| !options.stateless)

@@ -183,6 +183,8 @@ impl HttpService {
         }
     }
 
+    /// Answers a request. All but the usual ones, POSTs to the MCP endpoint, are answered in a box: what their code keeps
+    /// would otherwise cost every request, whose future is moved as a whole.
     async fn answer<B>(&self, parts: &mut Parts, body: Pin<&mut B>) -> Response<Body>
     where
         B: http_body::Body<Data: Into<Bytes> + Send>,
@@ -190,6 +192,41 @@ impl HttpService {
     {
         let shared = &self.shared;
         let endpoint = Endpoint::of(shared, parts);
+        let is_closed = shared.closed.load(Ordering::Acquire);
+        if endpoint != Endpoint::Mcp || parts.method != Method::POST || is_closed {
+            return Box::pin(self.answer_other(endpoint, parts, body)).await;
+        }
+        self.note_network(parts);
+        if let Err(refused) = self.check_host(parts) {
+            discard(body, DRAINED).await;
+            return refused.response();
+        }
+        if let Err(response) = self.admit(parts).await {
+            discard(body, DRAINED).await;
+            return response;
+        }
+        let client = self.client_of(parts);
+        match self.read(parts, body, &client).await {
+            Ok(body) => {
+                let answering = post::begin(shared, parts, body, &client);
+                answering.response(shared).await
+            }
+            Err(refusal) => refusal.response(),
+        }
+    }
+
+    /// Answers a request that is no POST to the MCP endpoint, and any while the service is closed.
+    async fn answer_other<B>(
+        &self,
+        endpoint: Endpoint,
+        parts: &mut Parts,
+        body: Pin<&mut B>,
+    ) -> Response<Body>
+    where
+        B: http_body::Body<Data: Into<Bytes> + Send>,
+        B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+    {
+        let shared = &self.shared;
         if shared.closed.load(Ordering::Acquire) && !endpoint.is_check() {
             let mut body = Vec::new();
             encode::error_without_id(&mut body, &RpcError::shutting_down());
@@ -212,7 +249,7 @@ impl HttpService {
                 RouteLookup::Route(route) if endpoint.is_check() && !route.is_literal() => {}
                 RouteLookup::Refused { .. } if endpoint.is_check() => {}
                 RouteLookup::Route(route) => {
-                    return Box::pin(self.answer_route(parts, body, route)).await;
+                    return self.answer_route(parts, body, route).await;
                 }
                 RouteLookup::Nothing => {}
                 RouteLookup::Refused {
@@ -222,7 +259,7 @@ impl HttpService {
                     discard(body, DRAINED).await;
                     let admitted = match is_public {
                         true => Ok(()),
-                        false => Box::pin(self.admit_to_route(parts)).await,
+                        false => self.admit_to_route(parts).await,
                     };
                     return admitted.map_or_else(|refused| refused, |()| response);
                 }
@@ -269,30 +306,15 @@ impl HttpService {
             return response;
         }
         match (endpoint, &parts.method) {
-            (Endpoint::Mcp, &Method::POST) => {
-                let client = self.client_of(parts);
-                match self.read(parts, body, &client).await {
-                    Ok(body) => {
-                        let answering = post::begin(shared, parts, body, &client);
-                        answering.response(shared).await
-                    }
-                    Err(refusal) => refusal.response(),
-                }
-            }
             (Endpoint::Mcp, &Method::GET | &Method::DELETE) if !shared.has_sessions() => {
                 discard(body, DRAINED).await;
                 not_allowed(&parts.method, "POST")
             }
             (Endpoint::Mcp, &Method::GET) if !modern::names_modern_revision(&parts.headers) => {
-                Box::pin(stream_resumption::open_or_resume(
-                    shared,
-                    parts,
-                    &self.client_of(parts),
-                ))
-                .await
+                stream_resumption::open_or_resume(shared, parts, &self.client_of(parts)).await
             }
             (Endpoint::Mcp, &Method::DELETE) if !modern::names_modern_revision(&parts.headers) => {
-                Box::pin(legacy::delete(shared, parts, &self.client_of(parts))).await
+                legacy::delete(shared, parts, &self.client_of(parts)).await
             }
             (Endpoint::Mcp, _) => {
                 discard(body, DRAINED).await;
@@ -484,7 +506,7 @@ impl HttpService {
             // Most bodies have already arrived and need no timer.
             match now_or_never(collected.as_mut()).await {
                 Some(collected) => Ok(collected),
-                None => tokio::time::timeout(options.read_timeout, collected).await,
+                None => Box::pin(tokio::time::timeout(options.read_timeout, collected)).await,
             }
         };
         match collected {
@@ -514,17 +536,22 @@ impl HttpService {
 
 /// Reads and discards the body of a refused request, up to `most` bytes and for [`DRAIN_TIME`]. Many clients read a
 /// response only after they have sent everything, and report a broken pipe if the connection is closed before.
-async fn discard<B: http_body::Body>(mut body: Pin<&mut B>, most: usize) {
-    let drained = async {
-        let mut read = 0;
-        while read <= most
-            && let Some(Ok(frame)) = body.frame().await
-        {
-            read += frame.data_ref().map_or(0, Buf::remaining);
-        }
-    };
-    // Done, or at a limit: it is refused either way.
-    let _ = tokio::time::timeout(DRAIN_TIME, drained).await;
+fn discard<B: http_body::Body>(
+    mut body: Pin<&mut B>,
+    most: usize,
+) -> Pin<Box<impl Future<Output = ()> + use<'_, B>>> {
+    Box::pin(async move {
+        let drained = async {
+            let mut read = 0;
+            while read <= most
+                && let Some(Ok(frame)) = body.frame().await
+            {
+                read += frame.data_ref().map_or(0, Buf::remaining);
+            }
+        };
+        // Done, or at a limit: it is refused either way.
+        let _ = tokio::time::timeout(DRAIN_TIME, drained).await;
+    })
 }
 
 impl Shared {
@@ -611,6 +638,8 @@ impl Refusal {
         }
     }
 
+    #[cold]
+    #[inline(never)]
     pub(super) fn response(&self) -> Response<Body> {
         refusal(self.status, &self.reason)
     }
