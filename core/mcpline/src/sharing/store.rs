@@ -35,7 +35,8 @@ pub trait SessionStore: Send + Sync + 'static {
     fn load<'a>(&'a self, id: &'a str) -> Pending<'a, Option<Bytes>>;
 
     /// Removes the session. Its id is never used again: a `save` of another process that arrives shortly afterwards, before
-    /// that process has received that the session ended, should have no effect, and no conflict.
+    /// that process has received that the session ended, should have no effect, and no conflict. A removal that fails is tried
+    /// again, so a session may be removed more than once.
     fn remove<'a>(&'a self, id: &'a str) -> Pending<'a, ()>;
 
     /// Records that something was used that may be used once, such as a DPoP proof (RFC 9449, section 11.1), and returns

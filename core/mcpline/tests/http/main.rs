@@ -14,6 +14,7 @@ mod quotas;
 mod routes;
 mod service;
 mod session_end;
+mod session_removal;
 mod shared_limits;
 mod sharing;
 mod shutdown_records;

@@ -45,12 +45,13 @@ mod sessionless;
 mod sessions;
 mod sessions_by_client;
 mod shutdown;
+mod store_retries;
 mod stream;
 mod stream_resumption;
 mod stream_upgrade_timers;
 #[cfg(feature = "tls")]
 mod tls;
-mod unsaved_sessions;
+mod unremoved_sessions;
 mod write_backpressure;
 mod write_timeout;
 

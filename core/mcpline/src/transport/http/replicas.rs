@@ -28,8 +28,9 @@ use super::process_number::ProcessNumber;
 use super::service::{Refusal, Shared};
 use super::session_end_watch::{SessionEndWatch, SessionEndWatches};
 use super::sessions::{Session, Sessions};
+use super::store_retries::StoreRetries;
 use super::stream::{EventId, Stream, StreamLog, StreamName};
-use super::unsaved_sessions::UnsavedSessions;
+use super::unremoved_sessions::{SaveInFlight, UnremovedSessions};
 
 /// How many times an active session is saved during its lifetime in the store.
 const SAVES_PER_LIFETIME: u32 = 2;
@@ -65,7 +66,8 @@ pub(super) struct Replicas {
     forwarded: Arc<UsageLimit>,
     heartbeats: Heartbeats,
     end_watches: SessionEndWatches,
-    pub(super) unsaved: UnsavedSessions,
+    pub(super) retries: StoreRetries,
+    pub(super) unremoved: UnremovedSessions,
 }
 
 /// What a message changes, until it is shared. On drop, changes that were not saved are left to be saved later: the client may
@@ -88,7 +90,85 @@ impl Drop for UnsharedChanges<'_> {
             replicas.publish_state(session);
         }
         if session.has_unsaved_changes() {
-            replicas.unsaved.save_later(session);
+            replicas.retries.save_later(session);
+        }
+    }
+}
+
+/// A save of a session that has not completed. On drop, a session that has ended meanwhile is removed again: the client may leave
+/// during the save, which the store may take nevertheless.
+struct Saving<'a> {
+    replicas: &'a Replicas,
+    session: &'a Session,
+    in_flight: SaveInFlight,
+    is_concluded: bool,
+}
+
+impl Saving<'_> {
+    fn has_session_ended(&self) -> bool {
+        self.session.has_ended() || self.in_flight.has_ended()
+    }
+
+    /// Returns the removal of the session if it has ended meanwhile.
+    fn conclude(mut self) -> Option<Removal> {
+        self.is_concluded = true;
+        self.repeated_removal()
+    }
+
+    fn repeated_removal(&self) -> Option<Removal> {
+        if !self.has_session_ended() {
+            return None;
+        }
+        let removal = self.replicas.begin_removal(self.session);
+        // From the store, between the removals.
+        self.replicas.unremoved.note_continued(&removal.key);
+        Some(removal)
+    }
+}
+
+impl Drop for Saving<'_> {
+    fn drop(&mut self) {
+        if !self.is_concluded {
+            // Its drop leaves it to a later attempt.
+            drop(self.repeated_removal());
+        }
+    }
+}
+
+/// The removal of an ended session from the store. If it is dropped before it succeeds, the process tries again.
+struct Removal {
+    sessions: Weak<Sessions>,
+    runtime: Handle,
+    unremoved: UnremovedSessions,
+    key: String,
+    /// Its number, unless the handshake failed: nothing was saved, so the removal is not repeated.
+    number: Option<u64>,
+    is_done: bool,
+}
+
+impl Removal {
+    fn conclude(mut self) {
+        self.is_done = true;
+        if let Some(number) = self.number
+            && self.unremoved.note_removed(&self.key, number)
+            && let Some(sessions) = self.sessions.upgrade()
+            && let Some(replicas) = sessions.replicas()
+        {
+            replicas.publish_end(&self.key);
+        }
+    }
+}
+
+impl Drop for Removal {
+    fn drop(&mut self) {
+        if self.is_done || self.number.is_none() {
+            return;
+        }
+        self.unremoved.note_failed(&self.key);
+        if let Some(sessions) = self.sessions.upgrade()
+            && let Some(replicas) = sessions.replicas()
+        {
+            replicas.retries.begin(&self.runtime);
         }
     }
 }
@@ -104,7 +184,7 @@ impl Replicas {
     }
 
     pub(super) fn join(sharing: Sharing, sessions: Weak<Sessions>) -> Self {
-        let unsaved = UnsavedSessions::new(sessions.clone());
+        let retries = StoreRetries::new(sessions.clone());
         let exchange = BusEndpoint::join(&sharing.bus, move |event| {
             if let Some(sessions) = sessions.upgrade() {
                 handle_bus_event(&sessions, event);
@@ -117,7 +197,8 @@ impl Replicas {
             forwarded: UsageLimit::of_server("messages for other processes", MAX_FORWARDED_BYTES),
             heartbeats: Heartbeats::default(),
             end_watches: SessionEndWatches::default(),
-            unsaved,
+            retries,
+            unremoved: UnremovedSessions::default(),
         }
     }
 
@@ -216,15 +297,22 @@ impl Replicas {
     /// could not be saved are saved later.
     async fn save(&self, session: &Session) {
         if !self.try_save(session).await && session.has_unsaved_changes() {
-            self.unsaved.save_later(session);
+            self.retries.save_later(session);
         }
     }
 
     /// As [`save`](Self::save). Returns whether the store has taken it, or does not need it.
     async fn try_save(&self, session: &Session) -> bool {
-        if session.has_ended() {
+        let in_flight = self.unremoved.begin_save(session.shared_key());
+        if session.has_ended() || in_flight.has_ended() {
             return true;
         }
+        let saving = Saving {
+            replicas: self,
+            session,
+            in_flight,
+            is_concluded: false,
+        };
         let is_saved = match self.merge_and_save(session).await {
             Ok(true) => true,
             Ok(false) => {
@@ -238,9 +326,8 @@ impl Replicas {
                 false
             }
         };
-        // It may have ended meanwhile.
-        if session.has_ended() {
-            self.removal(session).await;
+        if let Some(removal) = saving.conclude() {
+            self.remove(removal).await;
         }
         is_saved
     }
@@ -333,19 +420,61 @@ impl Replicas {
     /// Ends a session in other processes, and in lookups and continued streams of this one. Returns the future that removes it
     /// from the store.
     pub(super) fn forget(&self, session: &Session) -> impl Future<Output = ()> + Send + use<> {
+        let removal = self.begin_removal(session);
+        // Last, so that a lookup finds either the removal or its end.
         self.end_watches.note_ended(session.shared_key());
-        self.exchange.publish(&BusEvent::Ended {
-            session: session.shared_key().to_owned(),
-        });
-        self.removal(session)
+        self.publish_end(session.shared_key());
+        self.remove(removal)
     }
 
-    fn removal(&self, session: &Session) -> impl Future<Output = ()> + Send + use<> {
+    fn publish_end(&self, key: &str) {
+        self.exchange.publish(&BusEvent::Ended {
+            session: key.to_owned(),
+        });
+    }
+
+    fn begin_removal(&self, session: &Session) -> Removal {
+        let sessions = session.sessions();
+        let runtime = match &sessions {
+            Some(sessions) => sessions.runtime_of(session),
+            None => session.connection.runtime(),
+        };
+        Removal {
+            runtime: runtime.clone(),
+            sessions: sessions.as_ref().map(Arc::downgrade).unwrap_or_default(),
+            unremoved: self.unremoved.clone(),
+            key: session.shared_key().to_owned(),
+            number: session
+                .connection
+                .peer()
+                .map(|_| self.unremoved.begin_removal(session.shared_key())),
+            is_done: false,
+        }
+    }
+
+    fn remove(&self, removal: Removal) -> impl Future<Output = ()> + Send + use<> {
         let store = self.sharing.sessions.clone();
-        let key = session.shared_key().to_owned();
         async move {
-            if let Err(error) = store.remove(&key).await {
-                warn_limited!(%error, "an ended session could not be removed from the store");
+            match store.remove(&removal.key).await {
+                Ok(()) => removal.conclude(),
+                Err(error) => warn_not_removed(&error),
+            }
+        }
+    }
+
+    /// Tries again to remove a session that has ended, and publishes its end again: what was published then may have been lost, and
+    /// other processes may have continued the session from the store. Returns whether the store has removed it.
+    pub(super) async fn remove_again(&self, key: &str, number: u64) -> bool {
+        match self.sharing.sessions.remove(key).await {
+            Ok(()) => {
+                if self.unremoved.note_removed(key, number) {
+                    self.publish_end(key);
+                }
+                true
+            }
+            Err(error) => {
+                warn_not_removed(&error);
+                false
             }
         }
     }
@@ -364,6 +493,9 @@ impl Replicas {
     ) -> Result<Option<Arc<Session>>, Refusal> {
         let key = shared_key(id);
         let end = self.end_watches.watch(&key);
+        if self.unremoved.contains(&key) {
+            return Ok(None);
+        }
         let stored = self.sharing.sessions.load(&key).await;
         let stored = stored.map_err(|error| {
             warn_limited!(%error, "the session store failed");
@@ -605,6 +737,13 @@ impl FollowedStream {
     }
 }
 
+fn warn_not_removed(error: &SharingError) {
+    warn_limited!(
+        %error,
+        "an ended session could not be removed from the session store: trying again until it is"
+    );
+}
+
 /// Returns a session with this state as stored.
 fn written(session: &Session, state: &SessionState) -> Result<Bytes, SharingError> {
     let stored = StoredSession {
@@ -706,6 +845,7 @@ fn handle_bus_event(sessions: &Arc<Sessions>, event: BusEvent) {
         BusEvent::Ended { session } => {
             if let Some(replicas) = sessions.replicas() {
                 replicas.end_watches.note_ended(&session);
+                replicas.unremoved.note_ended(&session);
             }
             if let Some(session) = sessions.get_shared(&session) {
                 session.note_ended();
@@ -713,6 +853,9 @@ fn handle_bus_event(sessions: &Arc<Sessions>, event: BusEvent) {
             }
         }
         BusEvent::TakenOver { session } => {
+            if let Some(replicas) = sessions.replicas() {
+                replicas.unremoved.note_continued(&session);
+            }
             if let Some(session) = sessions.get_shared(&session) {
                 session.note_taken_over();
             }
