@@ -1,6 +1,7 @@
 //! All shared state in the memory of one process.
 
 mod buckets;
+mod removed_ids;
 mod sessions;
 mod streams;
 #[cfg(test)]
@@ -30,7 +31,8 @@ type Receiver = Arc<dyn Fn(Bytes) + Send + Sync>;
 /// A [`SessionStore`], [`EventLog`], [`Bus`] and [`SharedBuckets`] in the memory of one process.
 ///
 /// Sessions may take 64 MiB, and streams 128 MiB. Above that the oldest are dropped, and other processes no longer find
-/// them. A session's streams are dropped when it is removed or its lifetime is over. 200,000 keys of what may be used once
+/// them. A session's streams are dropped when it is removed or its lifetime is over. A session that was removed less than
+/// five minutes ago is not saved again; the latest 32,768 of them are remembered. 200,000 keys of what may be used once
 /// are remembered apart from sessions, and so are 100,000 buckets that are not full.
 #[derive(Default)]
 pub struct MemorySharing {
@@ -59,6 +61,9 @@ impl SessionStore for MemorySharing {
             let now = clock::now();
             let lapsed = {
                 let mut sessions = lock(&self.sessions);
+                if sessions.was_removed(id, now) {
+                    return Ok(SaveOutcome::Saved);
+                }
                 if let Some(stored) = sessions.load(id, now)
                     && stored != replaces
                     && stored != session
@@ -83,7 +88,7 @@ impl SessionStore for MemorySharing {
 
     fn remove<'a>(&'a self, id: &'a str) -> Pending<'a, ()> {
         Box::pin(async move {
-            lock(&self.sessions).remove(id);
+            lock(&self.sessions).remove(id, clock::now());
             lock(&self.streams).forget_session(id);
             Ok(())
         })

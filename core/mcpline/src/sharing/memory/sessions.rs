@@ -5,6 +5,8 @@ use std::time::Duration;
 
 use bytes::Bytes;
 
+use super::removed_ids::RemovedIds;
+
 /// Memory limit of all sessions, above which those saved longest ago are dropped. `initialize` needs no credentials,
 /// and a session may have hundreds of KiB. Enough for the 10,000 sessions that a server allows by default, with 6 KiB
 /// each. The process that serves a session continues to; other processes no longer find it.
@@ -21,6 +23,7 @@ pub(super) struct SavedSessions {
     by_age: BTreeMap<u64, String>,
     next: u64,
     bytes: usize,
+    removed: RemovedIds,
 }
 
 struct SavedSession {
@@ -38,7 +41,7 @@ impl SavedSessions {
         until: Duration,
         now: Duration,
     ) -> Vec<String> {
-        self.remove(id);
+        self.drop_session(id);
         self.bytes += memory(&session);
         let age = self.next;
         self.next += 1;
@@ -58,7 +61,7 @@ impl SavedSessions {
             if !has_lapsed && self.bytes <= MAX_SESSION_BYTES {
                 break;
             }
-            self.remove(&oldest);
+            self.drop_session(&oldest);
             if has_lapsed {
                 lapsed.push(oldest);
             }
@@ -71,7 +74,18 @@ impl SavedSessions {
         Some(saved.session.clone())
     }
 
-    pub(super) fn remove(&mut self, id: &str) {
+    /// Removes a session whose id is never used again.
+    pub(super) fn remove(&mut self, id: &str, now: Duration) {
+        self.drop_session(id);
+        self.removed.add(id, now);
+    }
+
+    /// Whether a session was removed a short time ago: it must not be saved again.
+    pub(super) fn was_removed(&mut self, id: &str, now: Duration) -> bool {
+        self.removed.contains(id, now)
+    }
+
+    fn drop_session(&mut self, id: &str) {
         if let Some(removed) = self.by_id.remove(id) {
             self.by_age.remove(&removed.age);
             self.bytes -= memory(&removed.session);
@@ -82,6 +96,12 @@ impl SavedSessions {
     #[cfg(test)]
     pub(super) fn bytes(&self) -> usize {
         self.bytes
+    }
+
+    /// Returns the number of removed sessions whose ids are remembered.
+    #[cfg(test)]
+    pub(super) fn removed(&self) -> usize {
+        self.removed.len()
     }
 }
 

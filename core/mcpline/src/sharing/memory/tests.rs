@@ -9,6 +9,7 @@ use crate::sharing::{
 
 use super::buckets::MAX_BUCKETS;
 use super::lock;
+use super::removed_ids::{MAX_REMOVED_IDS, REMOVED_LIFETIME};
 use super::sessions::{MAX_SESSION_BYTES, SESSION_MEMORY_BYTES};
 use super::streams::{
     EVENT_MEMORY_BYTES, MAX_LOG_BYTES, MAX_STREAM_BYTES, MAX_STREAM_EVENTS, STREAM_MEMORY_BYTES,
@@ -77,6 +78,37 @@ async fn sessions_without_an_end_of_their_lifetime_are_kept() {
     assert!(memory.load("endless").await.expect("loads").is_some());
 }
 
+#[tokio::test(start_paused = true)]
+async fn a_session_that_was_removed_is_not_saved_again() {
+    let memory = MemorySharing::default();
+    save(&memory, "ended", Bytes::new(), LIFETIME).await;
+    memory.remove("ended").await.expect("removes");
+    tokio::time::advance(REMOVED_LIFETIME - Duration::from_secs(1)).await;
+    // No conflict, either.
+    save(&memory, "ended", Bytes::new(), LIFETIME).await;
+    save(&memory, "other", Bytes::new(), LIFETIME).await;
+    assert!(memory.load("ended").await.expect("loads").is_none());
+    assert!(memory.load("other").await.expect("loads").is_some());
+    tokio::time::advance(Duration::from_secs(2)).await;
+    save(&memory, "ended", Bytes::new(), LIFETIME).await;
+    assert!(memory.load("ended").await.expect("loads").is_some());
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_removed_sessions_that_are_remembered_have_a_limit() {
+    let memory = MemorySharing::default();
+    for number in 0..=MAX_REMOVED_IDS {
+        memory.remove(&number.to_string()).await.expect("removes");
+    }
+    assert_eq!(lock(&memory.sessions).removed(), MAX_REMOVED_IDS);
+    for (number, is_saved) in [(0, true), (1, false)] {
+        let id = number.to_string();
+        save(&memory, &id, Bytes::new(), LIFETIME).await;
+        let loaded = memory.load(&id).await.expect("loads");
+        assert_eq!(loaded.is_some(), is_saved, "{id}");
+    }
+}
+
 async fn record_use(memory: &MemorySharing, key: &str, lifetime: Duration) -> UseOutcome {
     memory.record_use(key, lifetime).await.expect("records")
 }
@@ -100,7 +132,8 @@ async fn a_key_is_used_once_until_its_lifetime_is_over() {
         let repeated = record_use(&memory, "key", LIFETIME).await;
         assert_eq!(repeated, UseOutcome::Repeated);
     }
-    tokio::time::advance(Duration::from_secs(1)).await;
+    // The clock begins with the first test, which may be another one: a moment more.
+    tokio::time::advance(Duration::from_secs(2)).await;
     assert_eq!(
         record_use(&memory, "key", LIFETIME).await,
         UseOutcome::First

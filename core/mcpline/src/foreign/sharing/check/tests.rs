@@ -20,7 +20,6 @@ type Delay = fn(&Store, &SharingRequest) -> Duration;
 /// A store, log and bus of a program.
 struct Store {
     memory: MemorySharing,
-    removed: Mutex<HashSet<String>>,
     receivers: Mutex<Vec<Receive>>,
     requests: Mutex<Vec<&'static str>>,
     published: Mutex<Vec<Bytes>>,
@@ -67,7 +66,6 @@ impl Store {
     fn slow(fault: Fault, delay: Delay) -> Arc<Self> {
         Arc::new(Self {
             memory: MemorySharing::default(),
-            removed: Mutex::default(),
             receivers: Mutex::default(),
             requests: Mutex::default(),
             published: Mutex::default(),
@@ -118,13 +116,8 @@ impl Store {
         self.requests.lock().expect("no panic")
     }
 
-    fn is_removed(&self, id: &str) -> bool {
-        self.removed.lock().expect("no panic").contains(id)
-    }
-
     async fn answer(&self, request: SharingRequest) -> SharingReply {
         match request {
-            SharingRequest::Save { id, .. } if self.is_removed(&id) => {}
             SharingRequest::Save {
                 id,
                 session,
@@ -142,7 +135,6 @@ impl Store {
             }
             SharingRequest::Remove { id } => {
                 self.memory.remove(&id).await.expect("removes");
-                self.removed.lock().expect("no panic").insert(id);
             }
             SharingRequest::Append {
                 stream,
@@ -255,10 +247,17 @@ const FAULTS: &[(&str, &str, Fault)] = &[
         "sessions.load",
         "a removed session that was saved again stays removed",
         |store, request| {
-            if let SharingRequest::Save { .. } = request {
-                store.removed.lock().expect("no panic").clear();
-            }
-            None
+            let SharingRequest::Load { .. } = request else {
+                return None;
+            };
+            let is_revived = store.lock_requests().ends_with(&[
+                "sessions.remove",
+                "sessions.load",
+                "sessions.save",
+                "sessions.load",
+            ]);
+            let session = Bytes::from_static(b"saved again");
+            is_revived.then_some(Ok(SharingReply::Session(Some(session))))
         },
     ),
     ("sessions.remove", "the disk is full", |_, request| {
