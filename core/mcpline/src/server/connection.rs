@@ -7,8 +7,8 @@ use std::collections::{HashMap, HashSet};
 use std::sync::atomic::AtomicBool;
 
 use mcpline_protocol::session::{
-    Change, ClientProfile, InputRequestError, Outgoing, ReceiveOutcome, RequestKey, ServerSession,
-    SessionLimits, SessionScope, SessionState, TimeoutEvent,
+    Change, ClientProfile, EarlierSubscription, InputRequestError, Outgoing, ReceiveOutcome,
+    RequestKey, ServerSession, SessionLimits, SessionScope, SessionState, TimeoutEvent,
 };
 use mcpline_protocol::wire::{
     Incoming, Message, Method, OversizeBatch, Params, ReadError, Request, RequestId, encode,
@@ -822,7 +822,9 @@ impl Connection {
             Message::Request(request)
                 if matches!(
                     request.method,
-                    Method::SubscriptionsListen | Method::ResourcesSubscribe
+                    Method::SubscriptionsListen
+                        | Method::ResourcesSubscribe
+                        | Method::ResourcesUnsubscribe
                 ) =>
             {
                 request.params.clone()
@@ -830,12 +832,16 @@ impl Connection {
             _ => None,
         };
         let earlier = match &message {
-            Message::Request(request) if request.method == Method::ResourcesSubscribe => {
+            Message::Request(request) if request.method != Method::SubscriptionsListen => {
                 let uri = params.as_ref().and_then(|params| params.get_str("uri"));
                 uri.map(|uri| session.subscription(&uri))
             }
             _ => None,
         };
+        let unsubscribes = matches!(
+            &message,
+            Message::Request(request) if request.method == Method::ResourcesUnsubscribe
+        );
         let profile = self.server.profile();
         let mut received = session.receive(message, in_batch, &profile, clock::now());
         match &mut received {
@@ -880,7 +886,14 @@ impl Connection {
                         }
                         _ => self.charge_session_memory(session).map_err(RpcError::from),
                     };
-                    if let Err(error) = kept {
+                    // The end of a subscription is never refused. What is kept of it takes no more than the subscription did.
+                    let must_succeed = unsubscribes
+                        && earlier
+                            .as_ref()
+                            .is_some_and(EarlierSubscription::is_subscribed);
+                    if let Err(error) = kept
+                        && !must_succeed
+                    {
                         if let Some(earlier) = earlier {
                             session.restore_subscription(earlier);
                         }

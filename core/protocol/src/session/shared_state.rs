@@ -105,6 +105,13 @@ pub struct EarlierSubscription {
     changes: Vec<RecentChange>,
 }
 
+impl EarlierSubscription {
+    /// Whether the client was subscribed to the resource.
+    pub fn is_subscribed(&self) -> bool {
+        self.is_subscribed
+    }
+}
+
 impl SessionState {
     /// Whether both are the same but for their versions.
     fn has_content_of(&self, other: &Self) -> bool {

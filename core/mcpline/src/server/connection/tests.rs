@@ -1,7 +1,7 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use mcpline_protocol::Scopes;
-use mcpline_protocol::vocabulary::Tool;
+use mcpline_protocol::vocabulary::{Resource, Tool};
 use serde_json::{Value, json};
 
 use crate::server::test_sink::{FnHandler, TestSink, read, receive, session};
@@ -127,6 +127,64 @@ async fn a_batch_completes_when_a_request_is_cancelled_before_its_call_is_attach
         sink.responses(),
         [json!([{"jsonrpc": "2.0", "id": 2, "result": {}}])]
     );
+}
+
+/// Subscribes to a resource, or unsubscribes from it, in a session that processes share. Returns whether it succeeds.
+fn change_subscription(connection: &Connection, method: &str, uri: &str) -> bool {
+    let sink: Arc<dyn MessageSink> = Arc::new(TestSink::default());
+    let request = json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": {"uri": uri}});
+    let Ok(Incoming::Single(request)) = read(&request) else {
+        panic!("a request");
+    };
+    let mut session = connection.lock_session();
+    session.begin_change(1);
+    let admission = connection.admit_locked(&mut session, request, false, &sink, None, None);
+    match admission.received {
+        ReceiveOutcome::Reply { outcome, .. } => outcome.is_ok(),
+        _ => panic!("it is answered at once"),
+    }
+}
+
+#[runtimes::test]
+async fn a_client_without_memory_left_unsubscribes_only_from_what_it_is_subscribed_to() {
+    let server = server(&Arc::default());
+    // With it, the server has the capability.
+    let resource = Resource::new("file:///a", "a");
+    let handler = Arc::new(FnHandler(|_| unreachable!("it is not read")));
+    server.add_resource(resource, handler).expect("a resource");
+    let connection = session(server.inner());
+    assert!(change_subscription(
+        &connection,
+        "resources/subscribe",
+        "file:///a"
+    ));
+    let mut held = Vec::new();
+    for bytes in [1 << 20, 1 << 10, 1] {
+        while let Ok(charge) = connection.client().hold_bytes(bytes) {
+            held.push(charge);
+        }
+    }
+    let retained = || connection.lock_session().retained_bytes();
+    let before = retained();
+    // The session would keep it as a recent change.
+    assert!(!change_subscription(
+        &connection,
+        "resources/unsubscribe",
+        "file:///unknown"
+    ));
+    assert_eq!(retained(), before);
+    assert!(change_subscription(
+        &connection,
+        "resources/unsubscribe",
+        "file:///a"
+    ));
+    assert!(retained() < before);
+    held.clear();
+    assert!(change_subscription(
+        &connection,
+        "resources/unsubscribe",
+        "file:///unknown"
+    ));
 }
 
 #[runtimes::test]
