@@ -7,6 +7,7 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
+use tokio::task::coop::unconstrained;
 use tokio::time::{Instant, Sleep};
 
 use super::write_backpressure::WriteBackpressure;
@@ -58,22 +59,30 @@ impl HeadTimeout {
                     self.fires_at = deadline;
                     timer.as_mut().reset(deadline);
                 }
-                timer.as_mut().poll(cx)
+                poll_surely(timer, cx)
             }
             none => {
                 self.fires_at = deadline;
                 let timer = none.insert(Box::pin(tokio::time::sleep_until(deadline)));
-                timer.as_mut().poll(cx)
+                poll_surely(timer, cx)
             }
         }
     }
 }
 
+/// Polls the timer even if the task has used up its budget: it would not be started then, and is not polled again before it
+/// fires.
+fn poll_surely(timer: &mut Pin<Box<Sleep>>, cx: &mut Context<'_>) -> Poll<()> {
+    Pin::new(&mut unconstrained(timer.as_mut())).poll(cx)
+}
+
 #[cfg(test)]
 mod tests {
+    use std::future::poll_fn;
     use std::sync::Arc;
     use std::task::Waker;
 
+    use tokio::task::coop::poll_proceed;
     use tokio::time::advance;
 
     use super::*;
@@ -139,6 +148,24 @@ mod tests {
         connection.outgoing.set_blocked(false);
         assert!(!connection.is_late());
         advance(LIMIT + Duration::from_millis(2)).await;
+        assert!(connection.is_late());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_task_that_has_used_up_its_budget_starts_the_timer() {
+        let mut connection = Connection::new(LIMIT);
+        for _ in 0..2 {
+            drop(connection.outgoing.begin());
+            poll_fn(|cx| {
+                while let Poll::Ready(unit) = poll_proceed(cx) {
+                    unit.made_progress();
+                }
+                assert!(!connection.is_late());
+                Poll::Ready(())
+            })
+            .await;
+            advance(LIMIT + Duration::from_millis(2)).await;
+        }
         assert!(connection.is_late());
     }
 

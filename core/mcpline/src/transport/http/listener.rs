@@ -15,6 +15,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream, ToSocketAddrs, lookup_host};
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
+use tokio::task::coop::unconstrained;
 use tokio::time::Instant;
 
 use crate::background;
@@ -397,7 +398,8 @@ async fn drive(
     outgoing: &WriteBackpressure,
     head_timeout: &mut HeadTimeout,
 ) -> hyper::Result<DriveOutcome> {
-    let mut stopped = std::pin::pin!(stop.stopped());
+    // Polled once, so even if the task has used up its budget by then.
+    let mut stopped = std::pin::pin!(unconstrained(stop.stopped()));
     let mut is_registered = false;
     let mut renewal = BufferShrinkTimer::default();
     let mut is_stopping = false;
@@ -464,17 +466,30 @@ mod tests {
             read: Duration::from_secs(30),
             write: Duration::from_secs(30),
         };
-        let gone = std::future::pending();
         let serving = serve_stream(
             theirs,
-            gone,
+            std::future::pending(),
             service,
             client.clone(),
             stop.clone(),
             timeouts,
         );
-        tokio::spawn(background::task(serving));
+        tokio::spawn(background::task(async move {
+            use_up_budget().await;
+            serving.await;
+        }));
         (ours, client)
+    }
+
+    /// Uses up the budget of the task, as handlers that are ready immediately may: what is polled next does nothing.
+    async fn use_up_budget() {
+        poll_fn(|cx| {
+            while let Poll::Ready(unit) = tokio::task::coop::poll_proceed(cx) {
+                unit.made_progress();
+            }
+            Poll::Ready(())
+        })
+        .await;
     }
 
     /// Reads one response with a short body, and returns it.
@@ -534,6 +549,18 @@ mod tests {
         let ended = connection.read_to_end(&mut rest);
         let ended = tokio::time::timeout(Duration::from_secs(40), ended).await;
         ended.expect("it was timed out").expect("closed");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_idle_connection_ends_when_the_server_stops() {
+        let stop = Stop::new();
+        let (mut connection, _) = served(&stop);
+        let begun = Instant::now();
+        connection.write_all(EMPTY.as_bytes()).await.expect("open");
+        status(&mut connection).await;
+        stop.stop();
+        assert_eq!(connection.read(&mut [0]).await.expect("closed"), 0);
+        assert_eq!(begun.elapsed().as_secs(), 0);
     }
 
     #[tokio::test(start_paused = true)]

@@ -31,19 +31,20 @@ impl HttpOptions {
         if let Some(path) = &self.ready_path {
             check_path("ready_path", path)?;
         }
-        self.check_distinct_paths()?;
         for host in &mut self.allowed_hosts {
             normalize_host(host)?;
         }
         for origin in &mut self.allowed_origins {
             normalize_origin(origin)?;
         }
-        Ok(())
+        // Last, because a mounted service is served nevertheless.
+        self.check_distinct_paths()
     }
 
     /// Refuses two endpoints at one path, only one of which could be reached.
     fn check_distinct_paths(&self) -> Result<(), Error> {
-        let sse_paths = self.sse_paths.as_ref();
+        // HTTP+SSE has sessions.
+        let sse_paths = self.sse_paths.as_ref().filter(|_| !self.stateless);
         let paths = [
             ("path", Some(&self.path)),
             ("sse_paths", sse_paths.map(|(stream, _)| stream)),
@@ -349,6 +350,12 @@ mod tests {
             ..HttpOptions::default()
         };
         assert!(normalized(twice).unwrap_err().starts_with("`sse_paths`: "));
+        let unused = HttpOptions {
+            path: "/sse".into(),
+            stateless: true,
+            ..HttpOptions::default()
+        };
+        assert!(normalized(unused).is_ok());
         let none = HttpOptions {
             sse_paths: None,
             health_path: None,
