@@ -838,10 +838,12 @@ impl Connection {
             }
             _ => None,
         };
-        let unsubscribes = matches!(
-            &message,
-            Message::Request(request) if request.method == Method::ResourcesUnsubscribe
-        );
+        let before_unsubscribing = match &message {
+            Message::Request(request) if request.method == Method::ResourcesUnsubscribe => {
+                Some(session.retained_bytes())
+            }
+            _ => None,
+        };
         let profile = self.server.profile();
         let mut received = session.receive(message, in_batch, &profile, clock::now());
         match &mut received {
@@ -887,10 +889,12 @@ impl Connection {
                         _ => self.charge_session_memory(session).map_err(RpcError::from),
                     };
                     // The end of a subscription is never refused. What is kept of it takes no more than the subscription did.
-                    let must_succeed = unsubscribes
-                        && earlier
-                            .as_ref()
-                            .is_some_and(EarlierSubscription::is_subscribed);
+                    let must_succeed = before_unsubscribing.is_some_and(|before| {
+                        session.retained_bytes() <= before
+                            || earlier
+                                .as_ref()
+                                .is_some_and(EarlierSubscription::is_subscribed)
+                    });
                     if let Err(error) = kept
                         && !must_succeed
                     {

@@ -179,6 +179,12 @@ async fn a_client_without_memory_left_unsubscribes_only_from_what_it_is_subscrib
         "file:///a"
     ));
     assert!(retained() < before);
+    // As after a lost response. It takes no more memory.
+    assert!(change_subscription(
+        &connection,
+        "resources/unsubscribe",
+        "file:///a"
+    ));
     held.clear();
     assert!(change_subscription(
         &connection,

@@ -119,10 +119,7 @@ impl Saving<'_> {
         if !self.has_session_ended() {
             return None;
         }
-        let removal = self.replicas.begin_removal(self.session);
-        // From the store, between the removals.
-        self.replicas.unremoved.note_continued(&removal.key);
-        Some(removal)
+        self.replicas.begin_removal(self.session)
     }
 }
 
@@ -141,16 +138,15 @@ struct Removal {
     runtime: Handle,
     unremoved: UnremovedSessions,
     key: String,
-    /// Its number, unless the handshake failed: nothing was saved, so the removal is not repeated.
-    number: Option<u64>,
+    number: u64,
     is_done: bool,
 }
 
 impl Removal {
     fn conclude(mut self) {
         self.is_done = true;
-        if let Some(number) = self.number
-            && self.unremoved.note_removed(&self.key, number)
+        // Published again: another process may have loaded the session before it was removed.
+        if self.unremoved.note_removed(&self.key, self.number)
             && let Some(sessions) = self.sessions.upgrade()
             && let Some(replicas) = sessions.replicas()
         {
@@ -161,7 +157,7 @@ impl Removal {
 
 impl Drop for Removal {
     fn drop(&mut self) {
-        if self.is_done || self.number.is_none() {
+        if self.is_done {
             return;
         }
         self.unremoved.note_failed(&self.key);
@@ -303,10 +299,12 @@ impl Replicas {
 
     /// As [`save`](Self::save). Returns whether the store has taken it, or does not need it.
     async fn try_save(&self, session: &Session) -> bool {
-        let in_flight = self.unremoved.begin_save(session.shared_key());
-        if session.has_ended() || in_flight.has_ended() {
+        if session.has_ended() {
             return true;
         }
+        let Some(in_flight) = self.unremoved.begin_save(session.shared_key()) else {
+            return true;
+        };
         let saving = Saving {
             replicas: self,
             session,
@@ -423,8 +421,15 @@ impl Replicas {
         let removal = self.begin_removal(session);
         // Last, so that a lookup finds either the removal or its end.
         self.end_watches.note_ended(session.shared_key());
-        self.publish_end(session.shared_key());
-        self.remove(removal)
+        if removal.is_some() {
+            self.publish_end(session.shared_key());
+        }
+        let removing = removal.map(|removal| self.remove(removal));
+        async move {
+            if let Some(removing) = removing {
+                removing.await;
+            }
+        }
     }
 
     fn publish_end(&self, key: &str) {
@@ -433,23 +438,22 @@ impl Replicas {
         });
     }
 
-    fn begin_removal(&self, session: &Session) -> Removal {
+    /// Returns `None` if the handshake failed: no process knows the session.
+    fn begin_removal(&self, session: &Session) -> Option<Removal> {
+        session.connection.peer()?;
         let sessions = session.sessions();
         let runtime = match &sessions {
             Some(sessions) => sessions.runtime_of(session),
             None => session.connection.runtime(),
         };
-        Removal {
+        Some(Removal {
             runtime: runtime.clone(),
             sessions: sessions.as_ref().map(Arc::downgrade).unwrap_or_default(),
             unremoved: self.unremoved.clone(),
             key: session.shared_key().to_owned(),
-            number: session
-                .connection
-                .peer()
-                .map(|_| self.unremoved.begin_removal(session.shared_key())),
+            number: self.unremoved.begin_removal(session.shared_key()),
             is_done: false,
-        }
+        })
     }
 
     fn remove(&self, removal: Removal) -> impl Future<Output = ()> + Send + use<> {
@@ -494,6 +498,8 @@ impl Replicas {
         let key = shared_key(id);
         let end = self.end_watches.watch(&key);
         if self.unremoved.contains(&key) {
+            // The runtime of the task that tries again may have ended.
+            self.retries.begin(&Handle::current());
             return Ok(None);
         }
         let stored = self.sharing.sessions.load(&key).await;
@@ -844,8 +850,9 @@ fn handle_bus_event(sessions: &Arc<Sessions>, event: BusEvent) {
         BusEvent::Changed { .. } | BusEvent::ElicitationComplete { .. } => {}
         BusEvent::Ended { session } => {
             if let Some(replicas) = sessions.replicas() {
-                replicas.end_watches.note_ended(&session);
+                // Last, so that a lookup finds the end in one of them.
                 replicas.unremoved.note_ended(&session);
+                replicas.end_watches.note_ended(&session);
             }
             if let Some(session) = sessions.get_shared(&session) {
                 session.note_ended();
@@ -853,9 +860,6 @@ fn handle_bus_event(sessions: &Arc<Sessions>, event: BusEvent) {
             }
         }
         BusEvent::TakenOver { session } => {
-            if let Some(replicas) = sessions.replicas() {
-                replicas.unremoved.note_continued(&session);
-            }
             if let Some(session) = sessions.get_shared(&session) {
                 session.note_taken_over();
             }

@@ -30,8 +30,6 @@ struct UnremovedSession {
     number: u64,
     /// Whether an attempt failed, so that this process tries again.
     has_failed: bool,
-    /// Whether another process may have continued it after its end was published.
-    may_be_continued: bool,
 }
 
 #[derive(Default)]
@@ -79,8 +77,7 @@ impl UnremovedSessions {
         }
     }
 
-    /// Records that the removal with this number has succeeded. Returns whether other processes have to be notified again that the
-    /// session has ended.
+    /// Records that the removal with this number has succeeded. Returns whether it was the last one.
     pub(super) fn note_removed(&self, key: &str, number: u64) -> bool {
         let mut state = self.lock();
         let Some(session) = state.by_key.get(key) else {
@@ -90,15 +87,14 @@ impl UnremovedSessions {
         if session.number != number || state.saves.contains_key(key) {
             return false;
         }
-        let is_to_be_published = session.has_failed || session.may_be_continued;
         state.by_key.remove(key);
         state.by_number.remove(&number);
-        is_to_be_published
+        true
     }
 
     /// Whether the session with this key has ended, and the store may still have it.
     pub(super) fn contains(&self, key: &str) -> bool {
-        self.lock().by_key.contains_key(key)
+        self.lock().has_ended(key)
     }
 
     /// Returns the keys of the sessions whose removal has failed, with the numbers of the removals.
@@ -112,30 +108,23 @@ impl UnremovedSessions {
         failed.map(|(number, key)| (key.clone(), *number)).collect()
     }
 
-    /// Records that another process has continued the session with this key.
-    pub(super) fn note_continued(&self, key: &str) {
-        if let Some(session) = self.lock().by_key.get_mut(key) {
-            session.may_be_continued = true;
-        }
-    }
-
     /// Records that the session with this key has ended, for saves in flight.
     pub(super) fn note_ended(&self, key: &str) {
         self.lock().note_ended(key);
     }
 
-    /// Records that the session with this key is being saved from now on.
-    pub(super) fn begin_save(&self, key: &str) -> SaveInFlight {
-        let key: Arc<str> = key.into();
+    /// Records that the session with this key is being saved from now on; `None` if it has ended.
+    pub(super) fn begin_save(&self, key: &str) -> Option<SaveInFlight> {
         let mut state = self.lock();
-        let has_ended = state.by_key.contains_key(&key);
-        let saves = state.saves.entry(key.clone()).or_default();
-        saves.count += 1;
-        saves.has_ended |= has_ended;
-        SaveInFlight {
+        if state.has_ended(key) {
+            return None;
+        }
+        let key: Arc<str> = key.into();
+        state.saves.entry(key.clone()).or_default().count += 1;
+        Some(SaveInFlight {
             sessions: self.clone(),
             key,
-        }
+        })
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -144,6 +133,10 @@ impl UnremovedSessions {
 }
 
 impl State {
+    fn has_ended(&self, key: &str) -> bool {
+        self.by_key.contains_key(key) || self.saves.get(key).is_some_and(|saves| saves.has_ended)
+    }
+
     fn note_ended(&mut self, key: &str) {
         if let Some(saves) = self.saves.get_mut(key) {
             saves.has_ended = true;
@@ -194,7 +187,7 @@ mod tests {
     #[test]
     fn a_session_stays_unremoved_until_the_removal_after_its_last_save() {
         let sessions = UnremovedSessions::default();
-        let save = sessions.begin_save("key");
+        let save = sessions.begin_save("key").expect("it has not ended");
         assert!(!save.has_ended());
         let first = sessions.begin_removal("key");
         assert!(save.has_ended());
@@ -205,19 +198,33 @@ mod tests {
         drop(save);
         assert!(!sessions.note_removed("key", first));
         assert!(sessions.contains("key"));
-        sessions.note_removed("key", second);
+        assert!(sessions.begin_save("key").is_none());
+        assert!(sessions.note_removed("key", second));
         assert!(!sessions.contains("key"));
         assert!(sessions.lock().saves.is_empty());
     }
 
     #[test]
-    fn the_end_is_published_again_if_another_process_may_have_the_session() {
+    fn a_session_that_ends_elsewhere_while_it_is_saved_has_ended() {
         let sessions = UnremovedSessions::default();
+        let save = sessions.begin_save("key").expect("it has not ended");
+        sessions.note_ended("key");
+        assert!(sessions.contains("key") && save.has_ended());
+        assert!(sessions.begin_save("key").is_none());
+        // Its removal takes over.
         let number = sessions.begin_removal("key");
-        assert!(!sessions.note_removed("key", number));
-        let number = sessions.begin_removal("key");
-        sessions.note_continued("key");
+        drop(save);
+        assert!(sessions.contains("key"));
         assert!(sessions.note_removed("key", number));
+        assert!(!sessions.contains("key"));
+        // Without a save, it is not kept.
+        sessions.note_ended("key");
+        assert!(!sessions.contains("key"));
+    }
+
+    #[test]
+    fn failed_removals_are_tried_again() {
+        let sessions = UnremovedSessions::default();
         let number = sessions.begin_removal("key");
         assert_eq!(sessions.failed(), []);
         sessions.note_failed("key");
