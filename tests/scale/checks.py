@@ -7,6 +7,7 @@ import time
 from typing import Callable
 
 from fleet import WAIT_TIMEOUT, Fleet
+from load import Load
 from raw import Session, Stream, text_of
 
 CHECKS: list[Callable[[Fleet], None]] = []
@@ -235,14 +236,18 @@ def calls_go_on_while_valkey_is_paused(fleet: Fleet) -> None:
 @check
 def a_rolling_restart_fails_no_call(fleet: Fleet) -> None:
     session = Session(fleet.balancer.port)
-    for port, replica in fleet.replicas.items():
-        stream = session.call("test_tool_with_progress", {})
-        events = stream.events()
-        next(events)
-        # Ends what it has begun.
-        code = replica.stop()
-        assert code == 0, code
-        assert text_of(list(events)[-1]) == "progress done"
-        stream.close()
-        assert session.text("test_echo", {"text": str(port)}) == str(port)
-        replica.start()
+    with Load(fleet.balancer.port) as load:
+        for port, replica in fleet.replicas.items():
+            load.wait_for_calls(10)
+            stream = session.call("test_tool_with_progress", {})
+            events = stream.events()
+            next(events)
+            # Ends what it has begun.
+            code = replica.stop()
+            assert code == 0, code
+            assert text_of(list(events)[-1]) == "progress done"
+            stream.close()
+            assert session.text("test_echo", {"text": str(port)}) == str(port)
+            load.wait_for_calls(10)
+            replica.start()
+        load.wait_for_calls(10)

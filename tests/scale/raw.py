@@ -47,6 +47,10 @@ class Stream:
         body = self._response.read()
         return json.loads(body) if body else None
 
+    def body(self) -> str:
+        """Returns the beginning of a response that is not as expected."""
+        return self._response.read(500).decode(errors="replace")
+
     def close(self) -> None:
         self._connection.close()
 
@@ -84,7 +88,7 @@ class Session:
     def text(self, tool: str, arguments: dict, port: int | None = None) -> str:
         """Calls a tool; returns the text of its result."""
         stream = self.call(tool, arguments, port)
-        assert stream.status == 200, f"{tool}: status {stream.status}"
+        assert stream.status == 200, f"{tool}: status {stream.status} of {stream.backend}: {stream.body()}"
         found = text_of(stream.message())
         stream.close()
         return found
