@@ -489,6 +489,70 @@ async fn writes_the_rest_of_an_answer_that_was_begun_before_the_stop() {
     served.await.expect("no panic").expect("in good order");
 }
 
+/// Returns the bytes of a 2026-07-28 client's request.
+fn list_tools() -> Vec<u8> {
+    let body = modern(1, "tools/list", json!({})).to_string();
+    format!(
+        "POST /mcp HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n\
+         Accept: application/json, text/event-stream\r\nmcp-protocol-version: 2026-07-28\r\n\
+         mcp-method: tools/list\r\nContent-Length: {}\r\n\r\n{body}",
+        body.len()
+    )
+    .into_bytes()
+}
+
+/// Load balancers open a connection for each request, and may not send a POST again.
+#[tokio::test(start_paused = true)]
+async fn answers_the_first_requests_of_connections_that_are_open_at_the_stop() {
+    let running = start(TEST_TIMEOUT, HttpOptions::default()).await;
+    let accepted = Connection::open(running.address).await;
+    // The server accepts in order.
+    let mut used = Connection::open(running.address).await;
+    used.stream
+        .write_all(&list_tools())
+        .await
+        .expect("it reads");
+    used.until(Some("\"result\"")).await;
+    let mut connections = vec![accepted];
+    for _ in 0..3 {
+        // Accepted by the system only: nothing else runs in between.
+        let stream = std::net::TcpStream::connect(running.address).expect("it listens");
+        stream.set_nonblocking(true).expect("a socket");
+        let stream = TcpStream::from_std(stream).expect("a socket");
+        let seen = String::new();
+        connections.push(Connection { stream, seen });
+    }
+    running.stop.stop();
+    let request = list_tools();
+    for connection in &connections {
+        let socket = socket2::SockRef::from(&connection.stream);
+        assert_eq!(socket.send(&request).expect("it is open"), request.len());
+    }
+    for connection in &mut connections {
+        connection.until(Some("\"result\"")).await;
+    }
+    ended(running).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_connection_without_a_request_delays_the_end_by_half_a_second() {
+    let running = start(TEST_TIMEOUT, HttpOptions::default()).await;
+    let mut unused = Connection::open(running.address).await;
+    let mut used = Connection::open(running.address).await;
+    used.stream
+        .write_all(&list_tools())
+        .await
+        .expect("it reads");
+    used.until(Some("\"result\"")).await;
+    let begun = tokio::time::Instant::now();
+    running.stop.stop();
+    used.until(None).await;
+    assert!(begun.elapsed() < Duration::from_millis(400));
+    unused.until(None).await;
+    ended(running).await;
+    assert!(begun.elapsed() < Duration::from_millis(700));
+}
+
 #[runtimes::test]
 async fn closes_connections_whose_headers_never_end() {
     let mut options = HttpOptions::default();

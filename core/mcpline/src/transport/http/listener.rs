@@ -5,7 +5,7 @@ use std::future::poll_fn;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::pin::Pin;
 use std::sync::Arc;
-use std::task::Poll;
+use std::task::{Poll, ready};
 use std::time::Duration;
 
 use hyper::body::Incoming;
@@ -13,7 +13,7 @@ use hyper::server::conn::http1;
 use hyper_util::rt::TokioIo;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream, ToSocketAddrs, lookup_host};
-use tokio::sync::Semaphore;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::JoinSet;
 use tokio::task::coop::unconstrained;
 use tokio::time::Instant;
@@ -27,6 +27,7 @@ use crate::transport::{LAST_ANSWERS, Stop, Transport};
 use crate::warning_limit::warn_limited;
 
 use super::disconnect_watcher::{DisconnectWatcher, watched};
+use super::first_requests::FIRST_REQUEST_TIMEOUT;
 use super::head_timeout::HeadTimeout;
 use super::hyper_buffers::{BUFFERED_BYTES, BufferShrinkTimer, RequestBody};
 use super::io_threads::IoThreads;
@@ -41,6 +42,10 @@ use super::write_timeout::{Reset, WriteTimeout};
 /// Delay after `accept` failed for lack of file descriptors: an immediate retry would spin.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
+/// Maximum number of connections accepted after the stop signal. Systems keep as many by default (`listen` of tokio); without a
+/// limit, clients could delay the shutdown.
+const MAX_ACCEPTED_BY_SYSTEM: usize = 1_024;
+
 /// Maximum size of a request's headers in bytes. A call keeps them for as long as it lasts. Tokens with many claims
 /// have some kilobytes, and most servers and proxies stop at 8 or 16 KiB.
 const MAX_HEADER_BYTES: usize = 32 * 1024;
@@ -52,6 +57,8 @@ pub struct Http {
     address: SocketAddr,
     options: HttpOptions,
     threads: IoThreads,
+    /// Whether the listener is certainly not shared with another process.
+    is_own: bool,
 }
 
 /// Binds an address for an HTTP server, such as `("127.0.0.1", 8000)`. Port 0 lets the system choose.
@@ -71,7 +78,11 @@ pub async fn http(address: impl ToSocketAddrs, mut options: HttpOptions) -> Resu
         let message = format!("cannot listen on {}", shown.join(" and "));
         Error::transport("listen", message, error)
     })?;
-    Http::from_listener(listener, options)
+    let http = Http::from_listener(listener, options)?;
+    Ok(Http {
+        is_own: true,
+        ..http
+    })
 }
 
 impl Http {
@@ -92,6 +103,7 @@ impl Http {
             address,
             options,
             threads,
+            is_own: false,
         })
     }
 
@@ -146,6 +158,40 @@ impl Http {
             service.set_runtime(&runtime);
         }
         server.inner().start(&runtime);
+        let serve_accepted = |open_connections: &mut JoinSet<()>,
+                              permit: Option<OwnedSemaphorePermit>,
+                              stream: TcpStream,
+                              remote: SocketAddr| {
+            let clients = server.inner().clients();
+            let client = clients.client(ClientKey::of_address(remote.ip()));
+            let Some(open) = client.open_connection(client.share_of(connections)) else {
+                warn_limited!(
+                    %remote,
+                    "closed a connection: this client has too many (`max_connections`, `client_share`)"
+                );
+                return;
+            };
+            let service = service.for_connection(client.clone(), remote);
+            let security = security.clone();
+            let stop = stop.clone();
+            let serve = move |stream| async move {
+                serve_connection(stream, security, service, client, stop, timeouts).await;
+                drop((permit, open));
+            };
+            let Some(thread) = threads.assign() else {
+                open_connections.spawn(background::task(serve(stream)));
+                return;
+            };
+            let runtime = thread.runtime.clone();
+            match thread.serve(stream, serve) {
+                Ok(served) => {
+                    open_connections.spawn_on(background::task(served), &runtime);
+                }
+                Err(error) => {
+                    tracing::warn!(%error, "cannot pass a connection to its thread");
+                }
+            }
+        };
         // The remaining ones end when this set is dropped. A stop signal in each would cost every request.
         let mut open_connections = JoinSet::new();
         loop {
@@ -161,35 +207,7 @@ impl Http {
             };
             match stream {
                 (permit, Ok((stream, remote))) => {
-                    let clients = server.inner().clients();
-                    let client = clients.client(ClientKey::of_address(remote.ip()));
-                    let Some(open) = client.open_connection(client.share_of(connections)) else {
-                        warn_limited!(
-                            %remote,
-                            "closed a connection: this client has too many (`max_connections`, `client_share`)"
-                        );
-                        continue;
-                    };
-                    let service = service.for_connection(client.clone(), remote);
-                    let security = security.clone();
-                    let stop = stop.clone();
-                    let serve = move |stream| async move {
-                        serve_connection(stream, security, service, client, stop, timeouts).await;
-                        drop((permit, open));
-                    };
-                    let Some(thread) = threads.assign() else {
-                        open_connections.spawn(background::task(serve(stream)));
-                        continue;
-                    };
-                    let runtime = thread.runtime.clone();
-                    match thread.serve(stream, serve) {
-                        Ok(served) => {
-                            open_connections.spawn_on(background::task(served), &runtime);
-                        }
-                        Err(error) => {
-                            tracing::warn!(%error, "cannot pass a connection to its thread");
-                        }
-                    }
+                    serve_accepted(&mut open_connections, permit, stream, remote);
                 }
                 (_, Err(error)) => {
                     tracing::warn!(%error, "cannot accept a connection; trying again (raise the limit of open files if it is reached, or lower `max_connections`)");
@@ -197,7 +215,14 @@ impl Http {
                 }
             }
         }
-        drop(self.listener);
+        // Before the last connections are accepted, whose clients may have sent requests already.
+        service.begin_stopping();
+        for (stream, remote) in accepted_by_system(self.listener, self.is_own) {
+            let Ok(permit) = permits.clone().try_acquire_owned() else {
+                break;
+            };
+            serve_accepted(&mut open_connections, Some(permit), stream, remote);
+        }
         let all = u32::try_from(connections).unwrap_or(u32::MAX);
         service.end_calls(grace).await;
         // Everything is answered. Clients that do not read their response are disconnected.
@@ -208,6 +233,45 @@ impl Http {
         Ok(())
     }
 }
+
+/// Returns the connections that the system has accepted and the server has not, and closes the listener. The system resets those
+/// that it accepts after the last one here.
+fn accepted_by_system(listener: TcpListener, is_own: bool) -> Vec<(TcpStream, SocketAddr)> {
+    if is_own {
+        ignore_new_connections(&listener);
+    }
+    let accept = |listener: &std::net::TcpListener| {
+        let (stream, remote) = listener.accept()?;
+        stream.set_nonblocking(true)?;
+        Ok::<_, std::io::Error>((TcpStream::from_std(stream)?, remote))
+    };
+    match listener.into_std() {
+        // It does not block: there is an error when there are no more.
+        Ok(listener) => std::iter::from_fn(|| accept(&listener).ok())
+            .take(MAX_ACCEPTED_BY_SYSTEM)
+            .collect(),
+        Err(error) => {
+            tracing::debug!(%error, "cannot accept the last connections");
+            Vec::new()
+        }
+    }
+}
+
+/// Lets the system ignore the first packets of further connections, so that it accepts none before the listener is closed. Their
+/// clients repeat the packet after a second, find that nothing listens, and may go elsewhere: unlike a connection that is reset,
+/// nothing was sent over it.
+#[cfg(target_os = "linux")]
+fn ignore_new_connections(listener: &TcpListener) {
+    /// `BPF_RET | BPF_K` of classic BPF: returns a constant, which is how many bytes of a packet are let through.
+    const RETURN_CONSTANT: u16 = 0x06;
+    let none = socket2::SockFilter::new(RETURN_CONSTANT, 0, 0, 0);
+    if let Err(error) = socket2::SockRef::from(listener).attach_filter(&[none]) {
+        tracing::debug!(%error, "connections that arrive during the shutdown may be reset");
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+fn ignore_new_connections(_: &TcpListener) {}
 
 impl Transport for Http {
     async fn serve(self, server: Server, stop: Stop) -> Result<(), Error> {
@@ -401,6 +465,7 @@ async fn drive(
     // Polled once, so even if the task has used up its budget by then.
     let mut stopped = std::pin::pin!(unconstrained(stop.stopped()));
     let mut is_registered = false;
+    let mut first_request = None;
     let mut renewal = BufferShrinkTimer::default();
     let mut is_stopping = false;
     poll_fn(|cx| {
@@ -432,6 +497,12 @@ async fn drive(
                 } else {
                     Poll::Pending
                 };
+            }
+            // hyper would close a new connection, whose client may be about to send a request.
+            if !outgoing.is_used() {
+                let timer = first_request
+                    .get_or_insert_with(|| Box::pin(tokio::time::sleep(FIRST_REQUEST_TIMEOUT)));
+                ready!(timer.as_mut().poll(cx));
             }
             is_stopping = true;
             connection.as_mut().graceful_shutdown();

@@ -14,6 +14,7 @@ mod caller;
 mod cors;
 mod disconnect_watcher;
 mod endpoints;
+mod first_requests;
 mod head_timeout;
 mod heartbeats;
 mod http_sse;

@@ -32,6 +32,7 @@ use crate::warning_limit::warn_limited;
 use super::authorization::Authorization;
 use super::cors::{self, CorsOrigin};
 use super::endpoints::{self, Endpoint};
+use super::first_requests::{AwaitedFirstRequest, AwaitedFirstRequests};
 use super::in_flight::RequestsInFlight;
 use super::options::HttpOptions;
 use super::request_body::{CollectError, collect};
@@ -66,6 +67,7 @@ struct OneConnection {
     client: Arc<ClientQuota>,
     remote: SocketAddr,
     host: security::AllowedHostCache,
+    first_request: AwaitedFirstRequest,
 }
 
 /// State shared by all requests of one service.
@@ -75,6 +77,8 @@ pub(super) struct Shared {
     pub(super) sessions: Arc<Sessions>,
     pub(super) upgrade_timers: Arc<StreamUpgradeTimers>,
     pub(super) in_flight: Arc<RequestsInFlight>,
+    /// The first requests of connections.
+    pub(super) first_requests: AwaitedFirstRequests,
     pub(super) transport: TransportId,
     /// Whether a shutdown has begun.
     pub(super) is_stopping: AtomicBool,
@@ -122,6 +126,7 @@ impl HttpService {
                 unknown_clients: server.inner().clients().unknown_clients(),
                 sessions: Sessions::new(&server, options.max_sessions, transport),
                 in_flight: Arc::default(),
+                first_requests: AwaitedFirstRequests::default(),
                 transport,
                 is_stopping: AtomicBool::new(false),
                 closed: AtomicBool::new(false),
@@ -209,7 +214,11 @@ impl HttpService {
         match self.read(parts, body, &client).await {
             Ok(body) => {
                 let answering = post::begin(shared, parts, body, &client);
-                answering.response(shared).await
+                let response = answering.response(shared).await;
+                if let Some(connection) = &self.connection {
+                    connection.first_request.end();
+                }
+                response
             }
             Err(refusal) => refusal.response(),
         }
@@ -409,6 +418,7 @@ impl HttpService {
                 client,
                 remote,
                 host: security::AllowedHostCache::default(),
+                first_request: self.shared.first_requests.begin(),
             })),
         }
     }

@@ -8,6 +8,7 @@ use mcpline_runtime::clock;
 
 use crate::background;
 
+use super::first_requests::FIRST_REQUEST_TIMEOUT;
 use super::service::{HttpService, Shared};
 
 /// How long a shutdown waits at least until the event log is written: calls may have used up the grace period.
@@ -35,6 +36,7 @@ impl HttpService {
             server,
             sessions,
             in_flight,
+            first_requests,
             ..
         } = &*self.shared;
         let began = clock::now();
@@ -43,7 +45,11 @@ impl HttpService {
             session.end_all_but_calls();
         }
         let settled = async {
-            while !sessions.all().is_empty() || !in_flight.is_empty() {
+            let has_new_connections = || {
+                !first_requests.is_empty()
+                    && clock::now().saturating_sub(began) < FIRST_REQUEST_TIMEOUT
+            };
+            while has_new_connections() || !sessions.all().is_empty() || !in_flight.is_empty() {
                 tokio::time::sleep(IDLE_CHECK_INTERVAL).await;
                 for session in sessions.all() {
                     session.leave_if_idle();

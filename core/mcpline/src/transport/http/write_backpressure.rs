@@ -29,6 +29,8 @@ pub(super) struct WriteBackpressure {
     is_answering: AtomicBool,
     /// A request has begun since this was last taken.
     has_begun: AtomicBool,
+    /// A request has ever begun.
+    is_used: AtomicBool,
     /// A read waits for the client to send something or to leave.
     is_reading: AtomicBool,
     /// The use of the connection's buffers.
@@ -50,6 +52,7 @@ impl WriteBackpressure {
     pub(super) fn begin(self: &Arc<Self>) -> AnswerGuard {
         self.is_answering.store(true, Ordering::Relaxed);
         self.has_begun.store(true, Ordering::Relaxed);
+        self.is_used.store(true, Ordering::Relaxed);
         self.buffers.note_request();
         AnswerGuard(self.clone())
     }
@@ -81,6 +84,11 @@ impl WriteBackpressure {
     /// Whether the client has to send the next request: no response is in progress, and none waits for it to read.
     pub(super) fn awaits_request(&self) -> bool {
         !self.is_answering.load(Ordering::Relaxed) && !self.is_blocked.load(Ordering::Relaxed)
+    }
+
+    /// Whether a request has ever begun.
+    pub(super) fn is_used(&self) -> bool {
+        self.is_used.load(Ordering::Relaxed)
     }
 
     /// Whether a request has begun since the last call.
