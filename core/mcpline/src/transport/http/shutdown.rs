@@ -29,7 +29,8 @@ impl HttpService {
         self.shared.server.inner().wait_for_records().await;
     }
 
-    /// Like [`shut_down`](Self::shut_down), but the last requests may not be recorded yet.
+    /// Like [`shut_down`](Self::shut_down), but the last requests may not be recorded yet. Waits also for the first requests of the
+    /// standalone server's connections, which may still come.
     pub(super) async fn end_calls(&self, grace: Duration) {
         self.begin_stopping();
         let Shared {
